@@ -1,0 +1,269 @@
+"""What a user may choose. Each choice is one field, documented here and nowhere else.
+
+The first source that names a setting decides it: a flag, an environment variable, the settings file,
+the default. `--help` and docs/settings.md are written from these fields.
+
+Annotations here are values, not strings: they are read at every start, and resolving strings would
+cost more than all the rest of this module. The command line is read by hand for the same reason:
+argparse takes 2 ms to import where the whole start should take 60."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from mcp_memory.facts import OFFICIAL_LIMITS, Limits
+
+DEFAULT_FILE = "~/.config/mcp-memory/settings.toml"
+PREFIX = "MCP_MEMORY_"
+# Options that are no settings: they choose what to do, not how.
+SWITCHES = {"--help": "help", "-h": "help", "--version": "version", "--repair": "repair"}
+Count = Annotated[int, Meta(ge=1)]
+
+
+class BadSetting(Exception):
+    """A choice that cannot be followed; the text says where it stands and what would do."""
+
+
+def _limit(most: str) -> Any:
+    standard, official = getattr(Limits(), most), getattr(OFFICIAL_LIMITS, most)
+    otherwise = f" ({official} in the official profile)" if official != standard else ""
+    return {"value": "N", "default": f"{standard}{otherwise}"}
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Every choice, with its default."""
+
+    memory_file: Annotated[
+        str,
+        Meta(
+            description="Where the facts live. A new file gets its format from its suffix: .jsonl or .json is the "
+            "file of the official server, anything else an SQLite database. An existing file is recognised by "
+            "what is in it.",
+            extra={"short": "-f", "env": "MEMORY_FILE_PATH", "value": "FILE"},
+        ),
+    ] = "~/.config/opencode/mcp-memory/memory.db"
+    profile: Annotated[
+        Literal["full", "core", "official"],
+        Meta(
+            description="What a client is offered: every tool; a small set for clients that pay for each tool; or "
+            "exactly the nine tools of the official memory server, with its answers.",
+        ),
+    ] = "full"
+    tools: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Offer only these families of tools, as docs/tools.md names them. Everything the profile "
+            "has, if none is given.",
+            extra={"value": "FAMILY,...", "separator": ",", "default": "all families"},
+        ),
+    ] = ()
+    read_only: Annotated[bool, Meta(description="Hide the tools that write, and refuse to write.")] = False
+    durability: Annotated[
+        Literal["normal", "sync"],
+        Meta(
+            description="What an acknowledged write survives: the death of the process (normal), or also a power cut "
+            "(sync, which waits for the disk at each write).",
+        ),
+    ] = "normal"
+    transport: Annotated[
+        Literal["stdio", "tcp", "http"],
+        Meta(description="How clients reach the server. This version speaks stdio and refuses to start with another."),
+    ] = "stdio"
+    bind: Annotated[
+        str,
+        Meta(description="The address for tcp and http. It has no meaning on stdio.", extra={"value": "HOST:PORT"}),
+    ] = "127.0.0.1:8080"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="How much is told on stderr."),
+    ] = "warning"
+    roots: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Folders that a tool may read files from and write files to. Paths outside are refused, and "
+            "so are links that lead outside.",
+            extra={"value": "FOLDER,...", "separator": os.pathsep, "default": "the home and the working folder"},
+        ),
+    ] = ()
+    max_entities: Annotated[
+        Count | None,
+        Meta(description="The most entities that one call may create or name.", extra=_limit("entities")),
+    ] = None
+    max_relations: Annotated[
+        Count | None,
+        Meta(description="The most relations that one call may create or name.", extra=_limit("relations")),
+    ] = None
+    max_observations: Annotated[
+        Count | None,
+        Meta(description="The most observations of one entity in one call.", extra=_limit("observations")),
+    ] = None
+    max_observation_chars: Annotated[
+        Count | None,
+        Meta(description="The longest observation, in characters.", extra=_limit("observation_chars")),
+    ] = None
+    max_query_chars: Annotated[
+        Count | None,
+        Meta(description="The longest search query, in characters.", extra=_limit("query_chars")),
+    ] = None
+    max_results: Annotated[
+        Count | None,
+        Meta(description="The most results that one search may ask for.", extra=_limit("results")),
+    ] = None
+
+    @property
+    def path(self) -> str:
+        """The memory file, absolute."""
+        return full_path(self.memory_file)
+
+    @property
+    def allowed_roots(self) -> tuple[str, ...]:
+        return tuple(map(full_path, self.roots or ("~", ".")))
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the profile, with what was chosen differently."""
+        limits = OFFICIAL_LIMITS if self.profile == "official" else Limits()
+        chosen = {most: getattr(self, f"max_{most}") for most in Limits.__struct_fields__}
+        return msgspec.structs.replace(limits, **{most: n for most, n in chosen.items() if n is not None})
+
+
+class Field:
+    """One setting as its three sources know it."""
+
+    __slots__ = ("default", "env", "flag", "hint", "kind", "meta", "name", "said")
+
+    def __init__(self, name: str, hint: Any, default: Any) -> None:
+        self.name = name
+        self.hint = hint
+        self.kind: Any = hint.__origin__
+        self.meta: Meta = hint.__metadata__[0]
+        self.said: dict[str, str] = self.meta.extra or {}
+        self.flag = "--" + name.replace("_", "-")
+        self.env = self.said.get("env") or PREFIX + name.upper()
+        self.default = self.said.get("default", default)
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return getattr(self.kind, "__args__", ()) if getattr(self.kind, "__origin__", None) is Literal else ()
+
+    @property
+    def value(self) -> str:
+        """What stands for the value in a help text; nothing for a yes-or-no."""
+        if self.kind is bool:
+            return ""
+        return self.said.get("value") or "|".join(self.choices)
+
+    def read(self, given: Any, source: str) -> Any:
+        """The value, whether it came as text or from a TOML file."""
+        if isinstance(given, str) and "separator" in self.said:
+            given = [part.strip() for part in given.split(self.said["separator"]) if part.strip()]
+        try:
+            return msgspec.convert(given, self.hint, strict=False)
+        except msgspec.ValidationError as fault:
+            expected = f"one of {', '.join(self.choices)}" if self.choices else EXPECTED.get(self.kind, str(fault))
+            raise BadSetting(f"{source} cannot be {given!r}: it must be {expected}.") from fault
+
+
+EXPECTED = {
+    bool: "true or false",
+    str: "text",
+    Count | None: "a whole number from 1 up",
+    tuple[str, ...]: "a list of texts",
+}
+FIELDS = {
+    name: Field(name, hint, default)
+    for (name, hint), default in zip(Settings.__annotations__.items(), Settings.__struct_defaults__, strict=True)
+}
+FLAGS = {field.flag: field for field in FIELDS.values()} | {
+    field.said["short"]: field for field in FIELDS.values() if "short" in field.said
+}
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What the command line asks for: settings, words (the command and what it works on) and switches."""
+
+    settings: Settings
+    words: list[str]
+    switches: frozenset[str]
+
+
+def read(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Request:
+    """The command line, completed by the environment and the settings file."""
+    flags, words, switches = _command_line(arguments)
+    file = flags.pop("settings", None) or environment.get(PREFIX + "SETTINGS")
+    chosen = _from_file(full_path(file or DEFAULT_FILE), must_exist=bool(file))
+    for name, field in FIELDS.items():
+        if name in flags:
+            chosen[name] = field.read(flags[name], field.flag)
+        elif environment.get(field.env):  # set but empty is how many clients write "not set"
+            chosen[name] = field.read(environment[field.env], field.env)
+    return Request(Settings(**chosen), words, frozenset(switches))
+
+
+def full_path(path: str) -> str:
+    return os.path.abspath(os.path.expanduser(path))
+
+
+def _command_line(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], set[str]]:
+    flags: dict[str, str] = {}
+    words: list[str] = []
+    switches: set[str] = set()
+    left = list(arguments)
+    while left:
+        token = left.pop(0)
+        if token == "--":
+            words += left
+            break
+        if token in SWITCHES:
+            switches.add(SWITCHES[token])
+        elif token.startswith("-") and token != "-":
+            name, value = _option(token, left)
+            flags[name] = value
+        else:
+            words.append(token)
+    return flags, words, switches
+
+
+def _option(token: str, left: list[str]) -> tuple[str, str]:
+    """Name and value of one option: `--name value`, `--name=value`, `-n value` or `-nvalue`."""
+    flag, has_value, value = token.partition("=")
+    if not token.startswith("--") and len(token) > 2:
+        flag, has_value, value = token[:2], "=", token[2:]
+    field = FLAGS.get(flag)
+    if field is None and flag != "--settings":
+        raise BadSetting(f"There is no option {flag}{_near(flag, [*FLAGS, *SWITCHES])}. mcp-memory --help lists them.")
+    if field is not None and field.kind is bool:
+        return field.name, value if has_value else "true"
+    if not has_value:
+        if not left:
+            raise BadSetting(f"{flag} needs a value after it.")
+        value = left.pop(0)
+    return field.name if field else "settings", value
+
+
+def _from_file(path: str, must_exist: bool) -> dict[str, Any]:
+    if not os.path.exists(path):
+        if must_exist:
+            raise BadSetting(f"There is no settings file {path}. Create it or leave --settings out.")
+        return {}
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            said = tomllib.load(file)
+    except (OSError, ValueError) as fault:
+        raise BadSetting(f"The settings file {path} cannot be read: {fault}") from fault
+    for name in said:
+        if name not in FIELDS:
+            raise BadSetting(f"{path}: there is no setting {name}{_near(name, list(FIELDS))}.")
+    return {name: FIELDS[name].read(value, f"{path}: {name}") for name, value in said.items()}
+
+
+def _near(name: str, names: list[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, 1)
+    return f"; did you mean {near[0]}" if near else ""
