@@ -84,8 +84,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(
             description="Folders that a tool may read files from and write files to. Paths outside are refused, and "
-            "so are links that lead outside.",
-            extra={"value": "FOLDER,...", "separator": os.pathsep, "default": "the home and the working folder"},
+            "so are links that lead outside. Several are written as in PATH.",
+            extra={"value": "FOLDERS", "separator": os.pathsep, "default": "the home and the working folder"},
         ),
     ] = ()
     max_entities: Annotated[
