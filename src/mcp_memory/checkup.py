@@ -1,0 +1,81 @@
+"""Is everything that should be equal, equal? Behind `mcp-memory doctor` and the end of every test.
+
+Feed against graph, graph against store; the store itself compares its projections and indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from mcp_memory.graph import Graph
+from mcp_memory.stores.store import Finding
+
+if TYPE_CHECKING:
+    from mcp_memory.space import Space
+
+SHOWN = 5  # findings of one kind; the rest is counted
+
+
+def checkup(space: Space, repair: bool = False) -> list[Finding]:
+    findings = list(space.store.check(repair))
+    graph = space.graph()
+    fresh = space.store.load()
+    findings += _few("the graph in memory differs from the store", differences(graph, fresh))
+    feed = space.store.feed()
+    if feed is not None:
+        replayed = Graph()
+        replayed.apply(feed)
+        findings += _few("the feed replayed differs from the store", differences(replayed, fresh))
+    findings += _few("the graph contradicts itself", contradictions(graph))
+    return findings
+
+
+def _few(kind: str, texts: Iterator[str]) -> list[Finding]:
+    found = list(texts)
+    shown = [Finding(f"{kind}: {text}") for text in found[:SHOWN]]
+    if len(found) > SHOWN:
+        shown.append(Finding(f"{kind}: {len(found) - SHOWN} more"))
+    return shown
+
+
+def differences(one: Graph, other: Graph) -> Iterator[str]:
+    """In what two graphs differ, as facts and in order."""
+    if one.seq != other.seq:
+        yield f"sequence {one.seq} and {other.seq}"
+    for what in ("by_id", "relations", "reflections"):
+        left, right = getattr(one, what), getattr(other, what)
+        for key in left.keys() | right.keys():
+            if left.get(key) != right.get(key):
+                yield f"{what}[{key}]: {left.get(key)} and {right.get(key)}"
+        if left.keys() == right.keys() and list(left) != list(right):
+            yield f"the order of {what}"
+    for what in ("entity_count", "observation_count", "relation_count", "type_counts", "relation_type_counts"):
+        if getattr(one, what) != getattr(other, what):
+            yield f"{what}: {getattr(one, what)} and {getattr(other, what)}"
+
+
+def contradictions(graph: Graph) -> Iterator[str]:
+    """Where the graph's own indexes disagree with its facts."""
+    for entity in graph.by_id.values():
+        if graph.by_name.get(entity.name) is not entity:
+            yield f"entity {entity.id} is not found by its name {entity.name!r}"
+        ids = [seen.id for seen in entity.observations]
+        if ids != sorted(set(ids)):
+            yield f"observations of {entity.name!r} are out of order: {ids}"
+    if len(graph.by_name) != len(graph.by_id):
+        yield f"{len(graph.by_name)} names for {len(graph.by_id)} entities"
+    for relation in graph.relations.values():
+        if relation.source not in graph.by_id or relation.target not in graph.by_id:
+            yield f"relation {relation.id} has an end that does not exist"
+        if graph.relation(relation.source, relation.target, relation.relation_type) is not relation:
+            yield f"relation {relation.id} is not found by its triple"
+        for end in (relation.source, relation.target):
+            if relation.id not in graph.incident.get(end, {}):
+                yield f"relation {relation.id} is missing at entity {end}"
+    linked = sum(len(incident) for incident in graph.incident.values())
+    ends = sum(len({relation.source, relation.target}) for relation in graph.relations.values())
+    if linked != ends:
+        yield f"{linked} links for {ends} ends of relations"
+    for placeholder in graph.by_id.values():
+        if placeholder.is_placeholder and placeholder.id not in graph.incident:
+            yield f"placeholder {placeholder.name!r} has no relation left"

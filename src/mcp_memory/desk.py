@@ -1,0 +1,105 @@
+"""Where calls arrive: finds the tool, decodes its arguments, asks the space, encodes the answer.
+
+Bytes in, bytes out, and no idea of a wire. Whatever goes wrong becomes an answer a caller can act on;
+a stack trace is for the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from mcp_memory.facts import BadInput, Limits, MemoryFault
+from mcp_memory.space import Errand, Space
+from mcp_memory.tools.registry import Tool
+
+log = logging.getLogger("mcp_memory")
+encode = msgspec.json.encode
+
+
+class Answer(msgspec.Struct):
+    """What a tool said: the object, and the text where it is not simply the object's JSON."""
+
+    structured: bytes | None = None
+    text: str | None = None
+    is_error: bool = False
+    changed: bool = False  # did the call write (and succeed)?
+
+
+class Said(msgspec.Struct):
+    """A tool's answer whose text is not the JSON of its object."""
+
+    text: str
+    structured: Any
+
+
+class Desk:
+    """One space and the tools a client is offered on it."""
+
+    def __init__(self, space: Space, tools: dict[str, Tool], limits: Limits, *, plain_errors: bool = False) -> None:
+        """`plain_errors`: a failure is told as bare text, as the official server does, not as an object."""
+        self.space = space
+        self.tools = tools
+        self.limits = limits
+        self.refusal = plain_refusal if plain_errors else refusal
+
+    def call(
+        self,
+        tool: Tool,
+        arguments: bytes | msgspec.Raw,
+        origin: str = "",
+        errand: Errand | None = None,
+    ) -> Answer:
+        """Do it. Never raises what a caller could have caused."""
+        try:
+            _refuse_nul(arguments)
+            values = tool.decode(arguments, self.limits)
+            said = self.space.call(tool, values, origin, errand)
+        except MemoryFault as fault:
+            return self.refusal(fault)
+        except msgspec.DecodeError as fault:
+            return self.refusal(
+                BadInput(
+                    f"The arguments are not well-formed JSON: {fault}. A lone half of a surrogate pair is not text."
+                )
+            )
+        except Exception:
+            log.exception("%s failed", tool.name)
+            return self.refusal(
+                MemoryFault(f"{tool.name} failed inside the server; nothing was changed. The log on stderr says why.")
+            )
+        if isinstance(said, Said):
+            return Answer(encode(said.structured), said.text, changed=tool.writes)
+        return Answer(encode(said), changed=tool.writes)
+
+
+def refusal(fault: MemoryFault) -> Answer:
+    """A failure as the contract words it: `{"error": …}` in the text, no structured content."""
+    told: dict[str, Any] = {"error": str(fault)}
+    if fault.code is not None:
+        told |= {"code": fault.code, "retryable": fault.retryable}
+    return Answer(text=encode(told).decode(), is_error=True)
+
+
+def plain_refusal(fault: MemoryFault) -> Answer:
+    """A failure in the official profile: its text as it is."""
+    return Answer(text=str(fault), is_error=True)
+
+
+def _refuse_nul(arguments: bytes | msgspec.Raw) -> None:
+    # A NUL can only come as this escape, so one search spares a look at every string of every call.
+    if b"\\u0000" in bytes(arguments) and _holds_nul(msgspec.json.decode(arguments)):
+        raise BadInput("The arguments hold a NUL character, which no text may contain. Leave it out.")
+
+
+def _holds_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, dict):
+        return any(_holds_nul(item) for pair in value.items() for item in pair)
+    return isinstance(value, list) and any(map(_holds_nul, value))
+
+
+Progress = Callable[[int, int | None, str], None]

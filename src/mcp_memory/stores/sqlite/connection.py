@@ -1,0 +1,109 @@
+"""Opening the file: pragmas as documented, sqlite-vec where it is, and SQLite's errors in plain words."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from mcp_memory.stores.store import StoreBusy, StoreDamaged, StoreFault, StoreFull, StoreReadOnly
+
+BUSY_MILLISECONDS = 10_000
+
+PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA cache_size = -64000",
+    "PRAGMA temp_store = MEMORY",
+    "PRAGMA foreign_keys = ON",
+    # A checkpoint inside a commit costs tens of milliseconds; ours run in quiet moments. This one is
+    # a net for the day nothing is ever quiet: 40 MB of WAL.
+    "PRAGMA wal_autocheckpoint = 10000",
+)
+
+
+def connect(path: str, durability: str) -> apsw.Connection:
+    """A connection with every documented pragma, for reading and writing."""
+    connection = apsw.Connection(path)
+    try:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        for pragma in PRAGMAS:
+            connection.execute(pragma).get  # noqa: B018  (reading the answer runs the statement to its end)
+        if durability == "sync":
+            connection.execute("PRAGMA synchronous = FULL")
+    except apsw.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_read_only(path: str) -> apsw.Connection:
+    """A connection to a file that may only be read: as it is, without the help files WAL wants."""
+    uri = "file:" + os.path.abspath(path).replace("?", "%3f").replace("#", "%23")
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    connection = apsw.Connection(uri + "?mode=ro", flags=flags)
+    try:
+        connection.execute("select count(*) from sqlite_master").get  # noqa: B018
+    except apsw.Error:
+        connection.close()
+        connection = apsw.Connection(uri + "?immutable=1", flags=flags)
+    return connection
+
+
+def load_vectors(connection: apsw.Connection) -> bool:
+    """Teach a connection vec0 tables. False where sqlite-vec is not to be had: all else goes on."""
+    # sqlite_vec itself imports numpy (97 ms) only to find this file.
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or not spec.submodule_search_locations:
+        return False
+    try:
+        connection.enable_load_extension(True)
+        connection.load_extension(os.path.join(spec.submodule_search_locations[0], "vec0"))
+    except (apsw.Error, AttributeError):
+        return False
+    connection.enable_load_extension(False)
+    return True
+
+
+@contextmanager
+def plain_words(path: str) -> Iterator[None]:
+    """SQLite's errors as faults a caller understands."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translated(error, path) from error
+
+
+DAMAGED = (
+    "The memory file {path} is damaged or is not a memory file ({error}). It was left as it is; "
+    "put a backup in its place, or start with another --memory-file."
+)
+LOCKED = "The memory file {path} is locked by another program. Nothing was changed; try again in a moment."
+FULL = "The disk of {path} is full. Nothing was changed; free some space and try again."
+READ_ONLY = (
+    "The memory file {path} may not be written. Nothing was changed; "
+    "check its permissions, or start with another --memory-file."
+)
+FAULTS: tuple[tuple[type[apsw.Error], type[StoreFault], str], ...] = (
+    (apsw.BusyError, StoreBusy, LOCKED),
+    (apsw.LockedError, StoreBusy, LOCKED),
+    (apsw.FullError, StoreFull, FULL),
+    (apsw.ReadOnlyError, StoreReadOnly, READ_ONLY),
+    (apsw.NotADBError, StoreDamaged, DAMAGED),
+    (apsw.CorruptError, StoreDamaged, DAMAGED),
+    (apsw.CantOpenError, StoreFault, "The memory file {path} cannot be opened; check that its folder may be written."),
+    (
+        apsw.IOError,
+        StoreFull,
+        "The disk of {path} failed ({error}). Nothing was changed; check the disk and try again.",
+    ),
+    (apsw.Error, StoreFault, "The memory file {path} refused: {error}. Nothing was changed."),
+)
+
+
+def translated(error: apsw.Error, path: str) -> StoreFault:
+    kind, text = next((kind, text) for cause, kind, text in FAULTS if isinstance(error, cause))
+    return kind(text.format(path=path, error=error))

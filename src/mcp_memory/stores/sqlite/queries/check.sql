@@ -1,0 +1,30 @@
+-- integrity --
+pragma integrity_check(10)
+
+-- foreign_keys --
+pragma foreign_key_check
+
+-- stale_texts --
+-- Entities whose full-text row is missing or says something else than the tables.
+select e.id from entities e left join entity_fts f on f.rowid = e.id
+ where e.status <> 'placeholder'
+   and (f.rowid is null or f.name is not e.name or f.entity_type is not e.entity_type
+        or f.obs_text is not coalesce((select group_concat(content, ' | ') from
+              (select content from observations
+                where entity_id = e.id and superseded_at is null order by id)), ''))
+
+-- orphan_texts --
+select rowid from entity_fts where rowid not in (select id from entities where status <> 'placeholder')
+
+-- stale_reflections --
+select r.id, r.content from reflections r left join reflection_fts f on f.rowid = r.id
+ where f.rowid is null or f.content is not r.content
+
+-- orphan_reflections --
+select rowid from reflection_fts where rowid not in (select id from reflections)
+
+-- forget_reflection --
+delete from reflection_fts where rowid = ?
+
+-- orphan_vectors --
+select rowid from entity_embeddings where rowid not in (select id from entities)

@@ -1,0 +1,22 @@
+-- What the documents do not know: the feed, which is the truth, and how far its projections have come.
+
+CREATE TABLE change (
+    seq INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    origin TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    part INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+
+CREATE TABLE space_state (
+    key TEXT PRIMARY KEY,
+    value INTEGER NOT NULL
+);
+
+INSERT INTO space_state (key, value) VALUES ('projected_seq', 0);
+
+-- Deleting an observation makes SQLite look for rows that supersede it; without this index it reads them all.
+CREATE INDEX idx_obs_supersedes ON observations(supersedes) WHERE supersedes IS NOT NULL;
+
+INSERT INTO db_metadata (key, value) VALUES ('schema_version', '1');

@@ -1,0 +1,89 @@
+"""What a durable home of a space must answer. Everything above it is the same for every store.
+
+The law: `write` inside `begin` is durable when `begin` is left without an exception, all of it or
+nothing; whoever left it with an exception finds the store as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from mcp_memory.changes import Entry
+from mcp_memory.facts import MemoryFault
+from mcp_memory.graph import Graph
+
+
+class StoreFault(MemoryFault):
+    """The store cannot do this now. Nothing was changed."""
+
+
+class StoreBusy(StoreFault):
+    code = "store_busy"
+    retryable = True
+
+
+class StoreFull(StoreFault):
+    code = "store_full"
+    retryable = True
+
+
+class StoreReadOnly(StoreFault):
+    code = "store_read_only"
+
+
+class StoreDamaged(StoreFault):
+    code = "store_damaged"
+
+
+class CannotHold(StoreFault):
+    """The format of this store has no place for what was asked to be kept."""
+
+    code = "store_cannot_hold"
+
+
+class Finding(Exception):
+    """One thing that `check` found to be wrong; `repaired` if it was derived and is right again."""
+
+    def __init__(self, text: str, repaired: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.repaired = repaired
+
+
+class Store(Protocol):
+    """A durable home. Not thread-safe by itself: the space lets in one caller at a time."""
+
+    def begin(self) -> AbstractContextManager[None]:
+        """Take the write lock of every process, wait for it politely, commit at the end."""
+
+    def write(self, entries: list[Entry]) -> None:
+        """Append these to the feed. Only inside `begin`; `entry.seq` continues the feed."""
+
+    def news_since(self, graph: Graph) -> list[Entry] | None:
+        """What was written after `graph.seq`; None when the store was replaced: load it again.
+
+        Cheap when nothing happened (microseconds): it is asked before every call."""
+
+    def load(self) -> Graph:
+        """The whole space as it is now, in a new graph."""
+
+    def feed(self) -> Iterator[Entry] | None:
+        """Every entry from the first on; None for a store that keeps no history."""
+
+    def settle(self, seconds: float | None = None) -> None:
+        """Bring every projection up to the feed, or as far as `seconds` allow.
+
+        The space calls it in a quiet moment, from a thread of its own, and at the end."""
+
+    def behind(self) -> int:
+        """How many entries the projections lag; 0 when there is nothing to settle."""
+
+    def check(self, repair: bool) -> list[Finding]:
+        """Compare feed, projections and indexes with each other; repair what is derived, if asked."""
+
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Give unused space back without losing a fact."""
+
+    def close(self) -> None:
+        """Let go of the file. A store may be used again afterwards: it opens by itself."""

@@ -1,0 +1,68 @@
+"""Argument and answer shapes of the predecessors, in one place.
+
+`E` and `R` are what all three servers call an entity and a relation; what else an answer may carry
+is decided by its tool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mcp_memory.facts import Entity, Observation, Relation
+from mcp_memory.graph import Graph
+
+SPELLINGS = {"from_entity": "from", "to_entity": "to", "relation_type": "relationType"}
+
+
+def respelled(arguments: Any) -> Any:
+    """The same arguments with `from_entity`/`to_entity` called `from`/`to`, wherever they stand."""
+    if isinstance(arguments, list):
+        return [respelled(item) for item in arguments]
+    if not isinstance(arguments, dict):
+        return arguments
+    renamed = {key: respelled(value) for key, value in arguments.items()}
+    for spelling, name in SPELLINGS.items():
+        if spelling in renamed and name not in renamed:
+            renamed[name] = renamed[spelling]
+    return renamed
+
+
+def plain_entity(entity: Entity) -> dict[str, Any]:
+    """An entity as all three predecessors write it."""
+    return {"name": entity.name, "entityType": entity.entity_type, "observations": entity.texts()}
+
+
+def plain_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
+    """A relation as the official server writes it: names and type, nothing else."""
+    return {
+        "from": graph.name_of(relation.source),
+        "to": graph.name_of(relation.target),
+        "relationType": relation.relation_type,
+    }
+
+
+def shown_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
+    """A relation with the id that ends or revives it, and what else is known of it."""
+    shown: dict[str, Any] = {"id": relation.id, **plain_relation(graph, relation)}
+    if relation.context:
+        shown["context"] = relation.context
+    if relation.ended_at:
+        shown["endedAt"] = relation.ended_at
+    return shown
+
+
+def shown_relations(graph: Graph, relations: Iterable[Relation]) -> list[dict[str, Any]]:
+    return [shown_relation(graph, relation) for relation in relations]
+
+
+def shown_observation(observation: Observation) -> dict[str, Any]:
+    """An observation in detail: everything that is not as usual is said, the rest is left out."""
+    shown: dict[str, Any] = {"id": observation.id, "content": observation.text, "kind": observation.kind}
+    if observation.similarity_flag:
+        shown["similarity_flag"] = observation.similarity_flag
+    if observation.supersedes is not None:
+        shown["supersedes"] = observation.supersedes
+    if observation.superseded_at is not None:
+        shown["superseded_at"] = observation.superseded_at
+    shown["created_at"] = observation.created_at
+    return shown

@@ -1,0 +1,173 @@
+"""Tools that bring facts in from other memories."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from mcp_memory.changes import Plan
+from mcp_memory.facts import ACTIVE, BadInput, MemoryFault, check_name
+from mcp_memory.graph import Graph
+from mcp_memory.paths import confined
+from mcp_memory.space import Errand
+from mcp_memory.tools.drafting import Draft
+from mcp_memory.tools.inputs import RelationInput
+from mcp_memory.tools.registry import tool
+from mcp_memory.tools.remember import Linking
+
+# Progress is told, and cancelling noticed, every so many lines.
+STRIDE = 2000
+
+
+class EntityLine(msgspec.Struct, tag_field="type", tag="entity", rename="camel"):
+    """A line of the official format that holds an entity."""
+
+    name: str
+    entity_type: str = "Generic"
+    observations: list[str] = []
+
+
+class RelationLine(
+    msgspec.Struct,
+    tag_field="type",
+    tag="relation",
+    rename={"source": "from", "target": "to", "relation_type": "relationType"},
+):
+    """A line of the official format that holds a relation."""
+
+    source: str
+    target: str
+    relation_type: str
+
+
+Line = EntityLine | RelationLine
+decode_line = msgspec.json.Decoder(Line).decode
+
+
+class Reading:
+    """What was read from a file: good lines, and the bad ones with the reason each is bad."""
+
+    def __init__(self) -> None:
+        self.entities: list[tuple[EntityLine, bytes]] = []
+        self.relations: list[tuple[RelationLine, bytes]] = []
+        self.rejected: list[tuple[bytes, str]] = []
+        self.skipped = 0
+        self.errors = 0
+
+    def reject(self, line: bytes, why: str) -> None:
+        self.rejected.append((line, why))
+
+    def skip(self, line: bytes, why: str) -> None:
+        self.skipped += 1
+        self.reject(line, why)
+
+    def take(self, line: bytes) -> None:
+        """Sort one line in. Lines that are no record are skipped, records with wrong content are errors."""
+        try:
+            record = decode_line(line)
+            if isinstance(record, EntityLine):
+                check_name(record.name)
+                check_name(record.entity_type, "entityType")
+                self.entities.append((record, line))
+            else:
+                check_name(record.relation_type, "relationType")
+                self.relations.append((record, line))
+        except msgspec.ValidationError as fault:
+            if "missing required field" in str(fault) or "`$.type`" in str(fault) or "Expected `object`" in str(fault):
+                self.skip(line, str(fault))
+            else:
+                self.errors += 1
+                self.reject(line, str(fault))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as fault:
+            self.skip(line, str(fault) or type(fault).__name__)
+        except BadInput as fault:
+            self.skip(line, str(fault))
+
+
+@tool(idempotent=True)
+def migrate(errand: Errand, source_path: str = "") -> dict[str, Any]:
+    """Import a memory file of the official server (JSONL) into this memory. Can be repeated without harm. Lines
+    that cannot be read are kept beside the file and counted."""
+    if not source_path:
+        raise BadInput("source_path is required: the path of a JSONL memory file, such as ~/memory.jsonl.")
+    return import_jsonl(errand, confined(source_path, errand.space.roots))
+
+
+def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
+    """Read the whole file first, outside every lock, then commit it as one plan."""
+    reading = Reading()
+    size = _size(path)
+    done = 0
+    for number, line in enumerate(_lines(path)):
+        done += len(line)
+        if line.strip():
+            reading.take(line.strip(b"\r\n"))
+        if number % STRIDE == 0:
+            errand.progress(done, size, "reading")
+    errand.progress(size, size, f"writing {len(reading.entities)} entities, {len(reading.relations)} relations")
+    answer = errand.commit(lambda graph: _plan(graph, reading))
+    if reading.rejected:
+        answer["quarantine"] = _quarantine(path, reading.rejected)
+    return dict(answer)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise MemoryFault(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    try:
+        with open(path, "rb") as file:
+            yield from file
+    except OSError as error:
+        raise MemoryFault(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+
+
+def _plan(graph: Graph, reading: Reading) -> Plan:
+    """Entities first, wherever their lines stood, so that no relation is lost to the order of lines."""
+    draft = Draft(graph)
+    for record, _ in reading.entities:
+        if draft.create(record.name, record.observations, record.entity_type, ACTIVE) is None:
+            draft.observe(record.name, record.observations)
+    linking = Linking(graph, draft)
+    imported = 0
+    lost: list[tuple[bytes, str]] = []
+    for link, line in reading.relations:
+        given = RelationInput(link.source, link.target, link.relation_type)
+        said = linking.link(given)
+        if "from" not in said:
+            lost.append((line, said["error"]))
+        elif "error" not in said:
+            imported += 1
+    reading.rejected += lost
+    answer = {
+        "entities_imported": len(reading.entities),
+        "relations_imported": imported,
+        "errors": reading.errors,
+        "skipped": reading.skipped + len(lost),
+    }
+    return Plan(draft.changes + linking.changes, answer)
+
+
+def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
+    """Keep the lines that were not imported, each once, beside the file they came from."""
+    aside = path + ".quarantine"
+    try:
+        known = set()
+        if os.path.exists(aside):
+            with open(aside, "rb") as file:
+                known = set(file.read().split(b"\n"))
+        with open(aside, "ab") as file:
+            for line, _ in rejected:
+                if line not in known:
+                    known.add(line)
+                    file.write(line + b"\n")
+    except OSError:
+        return None  # nothing is lost: the lines still stand in the source
+    return aside

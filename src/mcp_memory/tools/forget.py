@@ -1,0 +1,122 @@
+"""Tools that take away from what is known, or mark it as no longer true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import Any
+
+from mcp_memory.changes import (
+    AnyChange,
+    EntityDeleted,
+    ObservationsDeleted,
+    Plan,
+    RelationDeleted,
+    RelationEnded,
+)
+from mcp_memory.facts import BadInput, Entity, Relation
+from mcp_memory.graph import Graph
+from mcp_memory.tools.dialects import plain_entity
+from mcp_memory.tools.inputs import Deletions, Names, Triple, Triples
+from mcp_memory.tools.inverses import with_inverse
+from mcp_memory.tools.registry import tool
+
+
+@tool(camel=True, destructive=True, idempotent=True)
+def delete_entities(graph: Graph, entity_names: Names) -> Plan:
+    """Delete entities with all their observations and relations. Tells which were deleted and which not found."""
+    found: dict[str, Entity] = {}
+    errors = []
+    for name in entity_names:
+        entity = graph.find(name)
+        if entity is None:
+            errors.append(f"Entity not found: {name}")
+        else:
+            found[name] = entity
+    changes = deletion(graph, found.values())
+    return Plan(changes, {"deleted": list(found), **({"errors": errors} if errors else {})})
+
+
+def deletion(graph: Graph, entities: Iterable[Entity]) -> list[AnyChange]:
+    """Delete these, and every placeholder that only they were related to."""
+    going = {entity.id for entity in entities}
+    changes: list[AnyChange] = [EntityDeleted(entity_id) for entity_id in going]
+    relations = {relation_id for entity_id in going for relation_id in graph.incident.get(entity_id, ())}
+    return changes + abandoned(graph, [graph.relations[relation_id] for relation_id in relations], going)
+
+
+def abandoned(graph: Graph, relations: list[Relation], going: Set[int] = frozenset()) -> list[AnyChange]:
+    """Placeholders that are left without any relation once these are gone."""
+    ids = {relation.id for relation in relations}
+    ends = {end for relation in relations for end in (relation.source, relation.target)} - going
+    return [
+        EntityDeleted(end)
+        for end in sorted(ends)
+        if graph.by_id[end].is_placeholder and graph.incident[end].keys() <= ids
+    ]
+
+
+@tool(destructive=True, idempotent=True)
+def delete_observations(
+    graph: Graph, name: str | None = None, observations: list[str] | None = None, deletions: Deletions = None
+) -> Plan:
+    """Delete observations by their exact text; the entity stays. For one entity give name and observations, for
+    several deletions: [{entityName, observations}]."""
+    if deletions is not None:
+        changes = [
+            change
+            for deletion in deletions
+            for change in _unobserved(graph[deletion.entity_name], deletion.observations)
+        ]
+        return Plan(changes, {"success": True, "message": "Observations deleted successfully"})
+    if name is None or observations is None:
+        raise BadInput("Give name and observations, or deletions as [{entityName, observations}].")
+    entity = graph[name]
+    return Plan(list(_unobserved(entity, observations)), lambda graph: {"entity": plain_entity(graph[name])})
+
+
+def _unobserved(entity: Entity, texts: list[str]) -> list[AnyChange]:
+    unwanted = set(texts)
+    ids = [seen.id for seen in entity.observations if seen.text in unwanted]
+    return [ObservationsDeleted(entity.id, ids)] if ids else []
+
+
+@tool(destructive=True, idempotent=True)
+def delete_relations(graph: Graph, relations: Triples) -> Plan:
+    """Delete relations given as from, to, relationType, and their inverses. To keep them as history, use
+    end_relation instead."""
+    going: dict[int, Relation] = {}
+    deleted, errors = [], []
+    for given in relations:
+        source, target = graph.find(given.source), graph.find(given.target)
+        if source is None or target is None:
+            errors.append(f"Entity not found: {given.source} or {given.target}")
+            continue
+        relation = graph.relation(source.id, target.id, given.relation_type)
+        if relation is None:
+            errors.append(f"Relation not found: {given.source} -> {given.target} ({given.relation_type})")
+            continue
+        going |= {one.id: one for one in with_inverse(graph, relation)}
+        deleted.append(_said(given))
+    changes: list[AnyChange] = [RelationDeleted(relation_id) for relation_id in sorted(going)]
+    changes += abandoned(graph, list(going.values()))
+    return Plan(changes, {"deleted": deleted, **({"errors": errors} if errors else {})})
+
+
+def _said(given: Triple) -> dict[str, Any]:
+    return {"from": given.source, "to": given.target, "relationType": given.relation_type}
+
+
+@tool(idempotent=True)
+def end_relation(graph: Graph, relation_id: int) -> Plan:
+    """Mark a relation, and its inverse, as no longer true. It stays as history and can be created again; relation
+    ids are in every answer that shows relations."""
+    relation = graph.relations.get(relation_id)
+    if relation is None:
+        raise BadInput(f"Relation with id={relation_id} not found; describe_entity lists relations with their ids.")
+    if not relation.is_active:
+        return Plan([], {"result": f"Relation {relation_id} had already ended at {relation.ended_at}"})
+    ending = [one for one in with_inverse(graph, relation) if one.is_active]
+    answer: dict[str, Any] = {"result": f"Relation {relation_id} expired successfully"}
+    if len(ending) > 1:
+        answer["inverse_expired_id"] = ending[1].id
+    return Plan([RelationEnded(one.id) for one in ending], answer)

@@ -1,0 +1,137 @@
+"""Tools that show what is known, by exact name or all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp_memory.facts import Entity
+from mcp_memory.graph import Graph
+from mcp_memory.tools.dialects import plain_entity, shown_observation, shown_relation, shown_relations
+from mcp_memory.tools.inputs import Name, Names, Offset
+from mcp_memory.tools.registry import tool
+
+
+@tool(camel=True)
+def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> dict[str, Any]:
+    """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
+    entities of the page. On a large memory search first, and page."""
+    if not entity_type and not offset and limit is None:
+        return {
+            "entities": [plain_entity(entity) for entity in graph.entities()],
+            "relations": shown_relations(graph, graph.active_relations()),
+        }
+    found = [entity for entity in graph.entities() if not entity_type or entity.entity_type == entity_type]
+    page = found[offset:] if limit is None else found[offset : offset + limit]
+    ids = {entity.id for entity in page}
+    inside = [r for r in graph.relations_touching(ids) if r.source in ids and r.target in ids]
+    answer: dict[str, Any] = {
+        "entities": [plain_entity(entity) for entity in page],
+        "relations": shown_relations(graph, inside),
+    }
+    if offset + len(page) < len(found):
+        answer |= {"total": len(found), "nextOffset": offset + len(page)}
+    return answer
+
+
+@tool
+def open_nodes(graph: Graph, names: Names, detail: bool = False) -> dict[str, Any]:
+    """Entities by exact name, in the order asked for, with the relations touching them; unknown names are left
+    out. detail adds ids, kinds, status and reflections."""
+    found = [entity for entity in map(graph.find, dict.fromkeys(names)) if entity is not None]
+    return {
+        "entities": [detailed_entity(graph, entity) if detail else plain_entity(entity) for entity in found],
+        "relations": shown_relations(graph, graph.relations_touching(entity.id for entity in found)),
+    }
+
+
+@tool
+def get_entity(graph: Graph, name: Name) -> dict[str, Any]:
+    """One entity by exact name: type and observations, no relations."""
+    return plain_entity(graph[name])
+
+
+@tool
+def batch_get_entities(graph: Graph, names: Names) -> dict[str, Any]:
+    """Several entities by exact name, in the order asked for; null where there is none."""
+    found = map(graph.find, names)
+    return {"entities": [None if entity is None else plain_entity(entity) for entity in found]}
+
+
+@tool
+def describe_entity(graph: Graph, name: Name, history: bool = False) -> dict[str, Any]:
+    """All about one entity: observations with ids and kinds, status, relations, neighbors, reflections. history
+    adds what was superseded and relations that ended."""
+    entity = graph[name]
+    relations = graph.relations_of(entity.id)
+    neighbors = {other: None for r in relations for other in (r.source, r.target) if other != entity.id}
+    answer = {
+        "entity": detailed_entity(graph, entity, history),
+        "degree": len(relations),
+        "neighbors": [graph.name_of(other) for other in neighbors],
+        "relations": [{**shown_relation(graph, r), "direction": _direction(entity, r.source)} for r in relations],
+    }
+    if history:
+        ended = [r for r in graph.incident.get(entity.id, {}).values() if not r.is_active]
+        answer["endedRelations"] = shown_relations(graph, sorted(ended, key=lambda relation: relation.id))
+    return answer
+
+
+def _direction(entity: Entity, source: int) -> str:
+    return "out" if source == entity.id else "in"
+
+
+def detailed_entity(graph: Graph, entity: Entity, history: bool = False) -> dict[str, Any]:
+    """An entity with everything known of it."""
+    seen = entity.observations if history else entity.active()
+    shown: dict[str, Any] = {
+        "id": entity.id,
+        "name": entity.name,
+        "entityType": entity.entity_type,
+        "status": entity.status,
+        "observations": [shown_observation(observation) for observation in seen],
+        "created_at": entity.created_at,
+        "updated_at": entity.updated_at,
+    }
+    reflections = [
+        {"id": r.id, "author": r.author, "content": r.content, "mood": r.mood, "created_at": r.created_at}
+        for r in graph.reflections.values()
+        if r.target_type == "entity" and r.target_id == entity.id
+    ]
+    return {**shown, "reflections": reflections} if reflections else shown
+
+
+# One answer never carries more relations than this; the rest is had by paging.
+MOST_RELATIONS = 1000
+
+
+@tool(camel=True)
+def search_relations(
+    graph: Graph,
+    from_: str = "",
+    to: str = "",
+    relation_type: str = "",
+    offset: Offset = 0,
+    limit: Offset = MOST_RELATIONS,
+) -> dict[str, Any]:
+    """Relations by their ends and type; what is left out or empty means any."""
+    ends = [graph.by_name.get(name) for name in (from_, to) if name]
+    if None in ends:
+        return {"relations": []}
+    if ends:
+        # The end with fewer relations is the shorter way.
+        start = min((end for end in ends if end), key=lambda end: len(graph.incident.get(end.id, ())))
+        relations = graph.relations_of(start.id)
+    else:
+        relations = list(graph.active_relations())
+    found = [
+        relation
+        for relation in relations
+        if (not relation_type or relation.relation_type == relation_type)
+        and (not from_ or graph.name_of(relation.source) == from_)
+        and (not to or graph.name_of(relation.target) == to)
+    ]
+    page = found[offset : offset + min(limit, MOST_RELATIONS)]
+    answer: dict[str, Any] = {"relations": shown_relations(graph, page)}
+    if offset + len(page) < len(found):
+        answer |= {"total": len(found), "nextOffset": offset + len(page)}
+    return answer

@@ -1,0 +1,173 @@
+"""How a function becomes a tool: its signature is the contract, its docstring what an agent reads.
+
+The first parameter says what the tool may touch, the rest are its arguments, `-> Plan` makes it a
+writer. From that come the JSON schema, the typed decoder and the annotations. Nothing is compiled at
+import: a decoder is built at the first call of its tool, schemas when somebody asks for the list."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from mcp_memory.changes import Plan
+from mcp_memory.facts import BadInput, Limits
+from mcp_memory.tools.complaints import explain
+from mcp_memory.tools.schemas import input_schema
+
+Check = Callable[[Limits, Any], None]
+
+
+class Within:
+    """Marks an argument with the limit it must respect: `Annotated[list[Name], Within(check)]`."""
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+
+class Tool:
+    """One function that clients can call."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        camel: bool = False,
+        destructive: bool = False,
+        idempotent: bool | None = None,
+        title: str | None = None,
+    ) -> None:
+        self.function = function
+        self.name: str = function.__name__
+        self.family = function.__module__.rpartition(".")[2]
+        self.title = title or self.name.replace("_", " ").capitalize()
+        self.description = " ".join((function.__doc__ or "").split())
+        self.camel = camel
+        returns = function.__annotations__.get("return")
+        touches = next(iter(function.__annotations__.values()))
+        # Annotations are strings here (PEP 563 in every family file), so no type needs to be resolved yet.
+        self.is_errand = touches == "Errand"
+        self.writes = returns == "Plan" or self.is_errand
+        self.destructive = destructive
+        self.idempotent = not self.writes if idempotent is None else idempotent
+
+    @property
+    def annotations(self) -> dict[str, bool]:
+        return {
+            "readOnlyHint": not self.writes,
+            "destructiveHint": self.destructive,
+            "idempotentHint": self.idempotent,
+            "openWorldHint": False,
+        }
+
+    @cached_property
+    def parameters(self) -> list[tuple[str, Any, Any]]:
+        """Name, type and default (NODEFAULT: required) of each argument, as the wire knows it."""
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        code = self.function.__code__
+        names = code.co_varnames[1 : code.co_argcount]
+        defaults = (self.function.__defaults__ or ())[::-1]
+        found = [
+            (name, hints[name], defaults[i] if i < len(defaults) else msgspec.NODEFAULT)
+            for i, name in enumerate(reversed(names))
+        ]
+        return found[::-1]
+
+    @cached_property
+    def arguments(self) -> type[msgspec.Struct]:
+        """The typed form of this tool's arguments."""
+        fields = []
+        for name, hint, default in self.parameters:
+            if default == [] and isinstance(default, list):
+                default = msgspec.field(default_factory=list)
+            fields.append((name, hint) if default is msgspec.NODEFAULT else (name, hint, default))
+        return msgspec.defstruct(self.name, fields, rename=self.wire_name, kw_only=True)
+
+    def wire_name(self, parameter: str) -> str:
+        name = parameter.rstrip("_")  # `from_` stands for the wire's `from`
+        if not self.camel:
+            return name
+        head, *tail = name.split("_")
+        return head + "".join(word.capitalize() for word in tail)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        return input_schema(self.arguments)
+
+    @cached_property
+    def _decoder(self) -> Callable[[bytes | msgspec.Raw], Any]:
+        return msgspec.json.Decoder(self.arguments).decode
+
+    @cached_property
+    def _values(self) -> Callable[[Any], tuple[Any, ...]]:
+        names = [name for name, _, _ in self.parameters]
+        if not names:
+            return lambda _: ()
+        if len(names) == 1:
+            only = attrgetter(names[0])
+            return lambda arguments: (only(arguments),)
+        return attrgetter(*names)
+
+    @cached_property
+    def _checks(self) -> list[tuple[int, Check]]:
+        return [
+            (index, mark.check)
+            for index, (_, hint, _) in enumerate(self.parameters)
+            for mark in getattr(hint, "__metadata__", ())
+            if isinstance(mark, Within)
+        ]
+
+    def decode(self, arguments: bytes | msgspec.Raw, limits: Limits) -> tuple[Any, ...]:
+        """The arguments as values for the function, every limit checked; BadInput says what is wrong."""
+        try:
+            decoded = self._decoder(arguments)
+        except msgspec.ValidationError as fault:
+            decoded = self._second_try(arguments, fault)
+        values = self._values(decoded)
+        for index, check in self._checks:
+            check(limits, values[index])
+        return values
+
+    def _second_try(self, arguments: bytes | msgspec.Raw, fault: msgspec.ValidationError) -> Any:
+        """Accept the spellings of the predecessors that the typed form does not know."""
+        from mcp_memory.tools.dialects import respelled
+
+        try:
+            return msgspec.convert(respelled(msgspec.json.decode(arguments)), self.arguments)
+        except msgspec.ValidationError as second:
+            raise BadInput(explain(self, arguments, second)) from fault
+
+
+REGISTRY: dict[str, Tool] = {}
+
+
+@typing.overload
+def tool(function: Callable[..., Any], /) -> Callable[..., Any]: ...
+@typing.overload
+def tool(
+    *, camel: bool = False, destructive: bool = False, idempotent: bool | None = None, title: str | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Register a function as a tool. `camel`: its arguments are camelCase on the wire."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        made = Tool(function, **options)
+        if made.name in REGISTRY:
+            raise ValueError(f"two tools are named {made.name}")
+        REGISTRY[made.name] = made
+        return function
+
+    return register if function is None else register(function)
+
+
+def family(tools: Iterable[Tool], name: str) -> list[Tool]:
+    return [tool for tool in tools if tool.family == name]
+
+
+__all__ = ["REGISTRY", "Plan", "Tool", "Within", "family", "tool"]

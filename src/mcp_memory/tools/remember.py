@@ -1,0 +1,155 @@
+"""Tools that add to what is known: entities, relations, observations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET
+
+from mcp_memory.changes import AnyChange, ObservationSuperseded, Plan, RelationCreated, RelationRevived
+from mcp_memory.facts import GENERIC_KIND, BadInput, Entity, check_name
+from mcp_memory.graph import Graph
+from mcp_memory.tools.dialects import plain_entity
+from mcp_memory.tools.drafting import Draft
+from mcp_memory.tools.inputs import Addition, Additions, Entities, RelationInput, Relations
+from mcp_memory.tools.inverses import automatic_context, inverse_of
+from mcp_memory.tools.registry import tool
+
+
+@tool(camel=True)
+def create_entities(graph: Graph, entities: Entities) -> Plan:
+    """Create entities with their first observations. Where a name exists already, new observations are added to
+    it; type and status change only when given."""
+    draft = Draft(graph)
+    for given in entities:
+        entity_type = None if given.entity_type is UNSET else given.entity_type
+        status = None if given.status is UNSET else given.status
+        if draft.create(given.name, given.observations, entity_type, status) is None:
+            draft.observe(given.name, given.observations)
+            known = graph.find(given.name)
+            if known is not None:
+                draft.alter(known, entity_type, status)
+    return Plan(draft.changes, lambda graph: {"entities": [plain_entity(graph[given.name]) for given in entities]})
+
+
+@tool(camel=True, idempotent=True)
+def upsert_entities(graph: Graph, entities: Entities) -> Plan:
+    """Assert facts again and again without harm: creates what is missing and adds only observations that are new.
+    The type of an existing entity is kept."""
+    draft = Draft(graph)
+    results = []
+    for given in entities:
+        entity_type = None if given.entity_type is UNSET else given.entity_type
+        added = draft.create(given.name, given.observations, entity_type)
+        created = added is not None
+        if added is None:
+            added, _ = draft.observe(given.name, given.observations)
+        results.append({"name": given.name, "created": created, "addedObservations": added})
+    return Plan(draft.changes, {"results": results})
+
+
+@tool(camel=True)
+def create_relations(graph: Graph, relations: Relations) -> Plan:
+    """Link existing entities: from, to, relationType in active voice. Each relation is answered with its id, or
+    with an error when an end is missing or the relation exists. One that had ended becomes active again."""
+    linking = Linking(graph)
+    items = [linking.link(given) for given in relations]
+    errors = [item["error"] for item in items if "from" not in item]
+    return Plan(linking.changes, {"relations": items, **({"errors": errors} if errors else {})})
+
+
+class Linking:
+    """Relations under way: what the graph holds plus what this plan has drafted and linked so far."""
+
+    def __init__(self, graph: Graph, draft: Draft | None = None) -> None:
+        self.graph = graph
+        self.draft = draft
+        self.changes: list[AnyChange] = []
+        self._next = graph.next_relation
+        self._linked: set[tuple[int, int, str]] = set()
+
+    def link(self, given: RelationInput) -> dict[str, Any]:
+        """Link one pair, and the other way round where the type has an inverse."""
+        source, target = self._end(given.source), self._end(given.target)
+        if source is None or target is None:
+            missing = given.source if source is None else given.target
+            return {"error": f"Entity not found: {missing}"}
+        said: dict[str, Any] = {"from": given.source, "to": given.target, "relationType": given.relation_type}
+        relation_id = self.relate(source, target, given.relation_type, given.context or None)
+        if relation_id is None:
+            return {**said, "error": "Relation already exists"}
+        inverse = inverse_of(given.relation_type)
+        if inverse is not None:
+            self.relate(target, source, inverse, automatic_context(given.relation_type))
+        return {"id": relation_id, **said, **({"context": given.context} if given.context else {})}
+
+    def _end(self, name: str) -> int | None:
+        """The id of an entity of the graph, or of one that the same plan creates."""
+        if self.draft is not None and name in self.draft.ids:
+            return self.draft.ids[name]
+        entity = self.graph.find(name)
+        return None if entity is None else entity.id
+
+    def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
+        """The id of a relation that is now active, or None where it was so already."""
+        triple = (source, target, relation_type)
+        known = self.graph.relation(*triple)
+        if triple in self._linked or (known is not None and known.is_active):
+            return None
+        self._linked.add(triple)
+        if known is not None:
+            self.changes.append(RelationRevived(known.id, context))
+            return known.id
+        self.changes.append(RelationCreated(self._next, *triple, context))
+        self._next += 1
+        return self._next - 1
+
+
+@tool
+def add_observations(
+    graph: Graph,
+    observations: Additions,
+    name: str | None = None,
+    kind: str = GENERIC_KIND,
+    supersedes: int | str | None = None,
+) -> Plan:
+    """Add observations to existing entities; those already known are left out. For one entity give name and
+    observations (texts), with an optional kind, and supersedes: the id or exact text of the observation that the
+    last one replaces. For several give observations: [{entityName, contents}]."""
+    if name is None:
+        return _add_to_several(graph, observations)
+    texts = [one for one in observations if isinstance(one, str)]
+    if len(texts) != len(observations):
+        raise BadInput("With name, observations must be a list of texts.")
+    check_name(kind, "kind")
+    entity = graph[name]
+    draft = Draft(graph)
+    old = None if supersedes is None else _replaced(entity, supersedes)
+    fresh, first = draft.observe(name, texts, kind)
+    if old is not None:
+        if not fresh:
+            raise BadInput("Nothing new was given that could supersede the old observation.")
+        draft.changes.append(ObservationSuperseded(entity.id, old, first + len(fresh) - 1))
+    return Plan(draft.changes, lambda graph: {"entity": plain_entity(graph[name])})
+
+
+def _add_to_several(graph: Graph, additions: list[str | Addition]) -> Plan:
+    draft = Draft(graph)
+    results = []
+    for addition in additions:
+        if isinstance(addition, str):
+            raise BadInput("Give name beside a list of texts, or observations as [{entityName, contents}].")
+        added, _ = draft.observe(addition.entity_name, addition.contents)
+        results.append({"entityName": addition.entity_name, "addedObservations": added})
+    return Plan(draft.changes, {"results": results})
+
+
+def _replaced(entity: Entity, supersedes: int | str) -> int:
+    """The active observation meant by an id or by its exact text."""
+    for seen in entity.active():
+        if supersedes in (seen.id, seen.text):
+            return seen.id
+    raise BadInput(
+        f"{entity.name} has no active observation {supersedes!r} to supersede; "
+        "describe_entity lists them with their ids."
+    )

@@ -1,0 +1,40 @@
+"""Tools that tell how much is known, and of which kinds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from mcp_memory.graph import Graph
+from mcp_memory.tools.registry import tool
+
+
+@tool
+def graph_stats(graph: Graph) -> dict[str, Any]:
+    """How many entities, relations and observations there are, and the size of the word index."""
+    texts = graph.texts
+    return {
+        "entities": graph.entity_count,
+        "relations": graph.relation_count,
+        "totalObservations": graph.observation_count,
+        "searchIndexEntries": texts.pairs,
+        "internedStrings": len(texts.postings),
+        "internedBytes": texts.word_bytes,
+    }
+
+
+@tool
+def list_entity_types(graph: Graph) -> dict[str, Any]:
+    """The entity types in use with their counts, most used first."""
+    return {"types": _ranked(graph.type_counts)}
+
+
+@tool
+def list_relation_types(graph: Graph) -> dict[str, Any]:
+    """The relation types in use with their counts, most used first."""
+    return {"types": _ranked(graph.relation_type_counts)}
+
+
+def _ranked(counts: Counter[str]) -> list[dict[str, Any]]:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [{"type": name, "count": count} for name, count in ranked]
