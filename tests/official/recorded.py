@@ -1,0 +1,311 @@
+"""Conversations in which the official server and ours must not differ: each feature, each edge."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from tests.official.pair import Step, call, handshake, request
+
+RESOURCE = "memory://knowledge-graph"
+
+
+def entity(name: str, *observations: str, kind: str = "thing") -> dict[str, Any]:
+    return {"name": name, "entityType": kind, "observations": list(observations)}
+
+
+def relation(source: str, target: str, kind: str = "knows") -> dict[str, Any]:
+    return {"from": source, "to": target, "relationType": kind}
+
+
+def create(*entities: dict[str, Any]) -> Step:
+    return call("create_entities", entities=list(entities))
+
+
+def relate(*relations: dict[str, Any]) -> Step:
+    return call("create_relations", relations=list(relations))
+
+
+def add(name: str, *contents: str) -> Step:
+    return call("add_observations", observations=[{"entityName": name, "contents": list(contents)}])
+
+
+def forget(name: str, *observations: str) -> Step:
+    return call("delete_observations", deletions=[{"entityName": name, "observations": list(observations)}])
+
+
+READ = call("read_graph")
+ODD_NAMES = (
+    "Żółć",
+    "żółć",
+    "ΟΔΟΣ",
+    "İstanbul",
+    "straße",
+    "emoji 😀 👩‍👩‍👧",
+    'quotes " and \\ slashes / </script>',
+    "lines\nand\r\ntabs\t\u2028\u2029",
+    "\x01\x1f\x7f\x80\ufeff\ufffe",
+    "__proto__",
+    "constructor",
+    "1",
+    " ",
+    " blank ",
+    "e\u0301",
+    "\u00e9",
+    "null",
+    "\U0010ffff",
+)
+QUERIES = (
+    *("", "a", "A", "Ó", "żÓŁĆ", "οδος", "ΟΔΟΣ", "οδοσ", "ΟΔΟ", "i̇", "İ", "STRASSE", "SS", "ß", "😀", "\u200d", "👩"),
+    *('"', "\\", "/", "\n", "\r\n", "\t", "\u2028", "\x7f", "__proto__", "é", "e\u0301", "\u0301", " ", "  ", "%", "_"),
+    *(".*", "thing", "THING", "knows", "e\u0301\u0301"),
+)
+JUNK: tuple[Any, ...] = (None, True, 0, 1.5, 1e300, "x", [], {}, ["x"], {"0": "x"}, [None], [[]], [{}])
+ARGUMENTS = {
+    "create_entities": {"entities": [entity("A", "o")]},
+    "create_relations": {"relations": [relation("A", "B")]},
+    "add_observations": {"observations": [{"entityName": "A", "contents": ["o"]}]},
+    "delete_entities": {"entityNames": ["A"]},
+    "delete_observations": {"deletions": [{"entityName": "A", "observations": ["o"]}]},
+    "delete_relations": {"relations": [relation("A", "B")]},
+    "read_graph": {},
+    "search_nodes": {"query": "A"},
+    "open_nodes": {"names": ["A"]},
+}
+
+
+def replaced(value: Any, junk: Any) -> list[Any]:
+    """The same value with each of its parts, one at a time, replaced by junk, left out, or joined by more."""
+    if isinstance(value, dict):
+        changed: list[Any] = [{**value, "unknown": junk}]
+        for key, part in value.items():
+            changed.append({other: it for other, it in value.items() if other != key})
+            changed += [{**value, key: it} for it in (junk, *replaced(part, junk))]
+        return changed
+    if isinstance(value, list):
+        changed = [[*value, junk], [junk, *value], []]
+        for index, part in enumerate(value):
+            changed += [[*value[:index], it, *value[index + 1 :]] for it in replaced(part, junk)]
+        return changed
+    return []
+
+
+def _wrong_arguments() -> list[Step]:
+    """Every tool with every argument wrong in every way. Writers are followed by what empties the graph."""
+    steps: list[Step] = []
+    clean = [call("delete_entities", entityNames=["A", "B", "x", ""])]
+    for tool, arguments in ARGUMENTS.items():
+        steps.append({"method": "tools/call", "params": {"name": tool}})
+        for junk in JUNK:
+            for wrong in replaced(arguments, junk):
+                if not _wanted_to_differ(wrong):
+                    steps += [call(tool, **wrong), *clean]
+    return steps
+
+
+def _wanted_to_differ(arguments: dict[str, Any]) -> bool:
+    """Two of the same in one call, or no name at all: rows of the table of differences."""
+    for items in arguments.values():
+        if not isinstance(items, list):
+            continue
+        names = [tuple(it.get(key) for key in ("name", "from", "to")) for it in items if isinstance(it, dict)]
+        if len(set(map(repr, names))) < len(names):
+            return True
+    return False
+
+
+CONVERSATIONS: dict[str, list[Step]] = {
+    "an empty memory": [
+        *handshake(),
+        READ,
+        call("search_nodes", query=""),
+        call("open_nodes", names=[]),
+        call("open_nodes", names=["A"]),
+        call("delete_entities", entityNames=["A"]),
+        call("delete_entities", entityNames=[]),
+        call("delete_relations", relations=[relation("A", "B")]),
+        call("delete_relations", relations=[]),
+        call("delete_observations", deletions=[]),
+        forget("A", "o"),
+        add("A", "o"),
+        call("add_observations", observations=[]),
+        create(),
+        relate(),
+        READ,
+    ],
+    "entities": [
+        *handshake(),
+        create(entity("A", "one", "two"), entity("B"), entity("C", "", kind="")),
+        create(entity("A", "other", kind="changed")),
+        create(entity("B"), entity("D", "o", "o", "p", "o"), entity("A")),
+        create(entity("a", "case counts")),
+        create({"observations": ["keys in another order"], "extra": {"is": "dropped"}, "entityType": "t", "name": "E"}),
+        READ,
+        call("open_nodes", names=["D", "A", "nobody", "A"]),
+        call("delete_entities", entityNames=["B", "nobody", "B", "A"]),
+        READ,
+        create(entity("A", "back, and last in the file")),
+        READ,
+    ],
+    "observations": [
+        *handshake(),
+        create(entity("A", "one"), entity("B")),
+        add("A", "one", "two", "two"),
+        add("A", "two"),
+        add("A"),
+        call("add_observations", observations=[{"entityName": "A", "contents": ["three"]}] * 2),
+        call(
+            "add_observations",
+            observations=[
+                {"entityName": "B", "contents": ["lost with the batch"]},
+                {"entityName": "nobody", "contents": []},
+                {"entityName": "nobody else", "contents": ["x"]},
+            ],
+        ),
+        READ,
+        forget("A", "two", "never said"),
+        forget("nobody", "two"),
+        call("delete_observations", deletions=[{"entityName": "A", "observations": [it]} for it in ("one", "one")]),
+        forget("B", "one"),
+        READ,
+        add("A", "one"),
+        READ,
+    ],
+    "relations": [
+        *handshake(),
+        create(entity("A"), entity("B"), entity("C")),
+        relate(relation("A", "B"), relation("B", "A"), relation("A", "A"), relation("A", "B", "likes")),
+        relate(relation("A", "B")),
+        relate(relation("A", "B"), relation("B", "C"), relation("A", "B", "")),
+        READ,
+        call("open_nodes", names=["C"]),
+        call("open_nodes", names=["B", "A"]),
+        call("search_nodes", query="c"),
+        call("search_nodes", query="likes"),
+        call("delete_relations", relations=[relation("A", "B"), relation("B", "B"), relation("nobody", "A")]),
+        READ,
+        relate(relation("A", "B")),
+        READ,
+        call("delete_entities", entityNames=["A"]),
+        READ,
+    ],
+    "relations whose ends are not created yet": [
+        *handshake(),
+        create(entity("A")),
+        relate(relation("A", "ghost"), relation("ghost", "other ghost"), relation("ghost", "ghost")),
+        relate(relation("A", "ghost")),
+        READ,
+        call("search_nodes", query=""),
+        call("search_nodes", query="ghost"),
+        call("open_nodes", names=["ghost"]),
+        call("open_nodes", names=["A"]),
+        add("ghost", "boo"),
+        forget("ghost", "boo"),
+        create(entity("B"), entity("ghost", "boo")),
+        create(entity("ghost", "again")),
+        READ,
+        call("open_nodes", names=["ghost"]),
+        call("delete_entities", entityNames=["other ghost"]),
+        READ,
+        call("delete_relations", relations=[relation("A", "ghost")]),
+        READ,
+        relate(relation("never", "ever")),
+        call("delete_relations", relations=[relation("never", "ever")]),
+        relate(relation("never", "ever")),
+        call("delete_entities", entityNames=["never", "ever"]),
+        create(entity("ever")),
+        READ,
+    ],
+    "texts in every script": [
+        *handshake(),
+        create(*(entity(name, f"about {name}", name.upper(), kind=name) for name in ODD_NAMES)),
+        relate(*(relation(name, other, name) for name, other in pairwise(ODD_NAMES))),
+        READ,
+        *(call("open_nodes", names=[name]) for name in ODD_NAMES),
+        *(call("search_nodes", query=query) for query in QUERIES),
+        *(add(name, name, f"about {name}", f"{name}\n{name}") for name in ODD_NAMES),
+        *(forget(name, f"about {name}") for name in ODD_NAMES),
+        READ,
+        *(call("delete_entities", entityNames=[name]) for name in ODD_NAMES[::2]),
+        READ,
+    ],
+    "what a search finds": [
+        *handshake(),
+        create(
+            entity("Alice", "likes tea", "works at Acme", kind="person"),
+            entity("Bob", "likes green_tea 100%", kind="person"),
+            entity("Acme", "makes rockets", kind="company"),
+        ),
+        relate(relation("Alice", "Acme", "works_at"), relation("Bob", "Alice", "likes tea")),
+        *(
+            call("search_nodes", query=query)
+            for query in (
+                *("likes tea", "tea likes", "Alice Acme", "ACME", "person", "pers", "son", "works_at", "green tea"),
+                *("n_t", "100%", "%", "_", "tea ", " tea", "LIKES", "alice\n", "o", "nothing of the kind"),
+            )
+        ),
+        call("search_nodes", query="tea", limit=1, entityType="person", semantic=True),
+    ],
+    "arguments of the wrong kind": [*handshake(), *_wrong_arguments(), READ],
+    "tools and methods that there are not": [
+        *handshake(),
+        request("ping"),
+        call("no_such_tool"),
+        call("no_such_tool", entities=[]),
+        {"method": "tools/call", "params": {"name": ""}},
+        {"method": "tools/call", "params": {"name": "search_semantic", "arguments": {"query": "x"}}},
+        request("prompts/list"),
+        request("prompts/list", {}),
+        request("prompts/get", {"name": "x"}),
+        request("completion/complete", {}),
+        request("logging/setLevel", {"level": "debug"}),
+        request("tasks/list"),
+        request("roots/list"),
+        request("no/such/method", {}),
+        request("notifications/no_such_notification"),
+        request("notifications/cancelled", {"requestId": 1, "reason": "too late"}),
+        request("tools/list"),
+    ],
+    "the resource": [
+        *handshake(),
+        request("resources/list"),
+        request("resources/list", {}),
+        request("resources/templates/list"),
+        request("resources/read", {"uri": RESOURCE}),
+        create(entity("A", "żółć")),
+        request("resources/read", {"uri": RESOURCE}),
+        request("resources/read", {"uri": "memory://nope"}),
+        request("resources/subscribe", {"uri": "memory://nope"}),
+        create(entity("B")),
+        request("resources/subscribe", {"uri": RESOURCE}),
+        create(entity("C")),
+        create(entity("C")),
+        create(),
+        call("create_entities"),
+        relate(relation("A", "C")),
+        add("A", "told"),
+        add("nobody", "told"),
+        call("search_nodes", query="told"),
+        forget("A", "told"),
+        call("delete_relations", relations=[]),
+        call("delete_entities", entityNames=["C"]),
+        call("no_such_tool"),
+        request("resources/subscribe", {"uri": RESOURCE}),
+        create(entity("D")),
+        request("resources/unsubscribe", {"uri": "memory://nope"}),
+        create(entity("E")),
+        request("resources/unsubscribe", {"uri": RESOURCE}),
+        create(entity("F")),
+        request("resources/unsubscribe", {"uri": RESOURCE}),
+    ],
+    **{
+        f"a handshake for {version}": [
+            *handshake(version),
+            request("ping"),
+            request("tools/list"),
+            create(entity("A")),
+            READ,
+        ]
+        for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "")
+    },
+}

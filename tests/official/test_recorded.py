@@ -1,0 +1,16 @@
+"""Whatever a client says, the official profile answers as the official server does, and keeps the same file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.official.pair import Pair
+from tests.official.recorded import CONVERSATIONS
+
+
+@pytest.mark.parametrize("title", CONVERSATIONS)
+def test_both_servers_say_the_same_and_write_the_same_file(title: str, tmp_path: Path) -> None:
+    with Pair(tmp_path) as pair:
+        pair.same(CONVERSATIONS[title])
