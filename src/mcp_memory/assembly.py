@@ -10,35 +10,12 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Limits
 from mcp_memory.space import Space
+from mcp_memory.stores.formats import NO_JOURNAL, format_of
 from mcp_memory.stores.store import Store, StoreFault
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
     from mcp_memory.settings import Settings
-
-SUFFIXES = {".jsonl": "jsonl", ".json": "jsonl", ".mcpmem": "journal"}
-BEGINNINGS = ((b"SQLite format 3\0", "sqlite"), (b"MCPMEMV1", "journal"), (b"MCPMEMV2", "journal"), (b"{", "jsonl"))
-
-# A process that closes a file it has read loses SQLite's locks on it (POSIX locks belong to the process),
-# so the beginning of a file is read once, before any store of this process can have it open.
-_recognised: dict[str, str] = {}
-
-
-def format_of(path: str) -> str:
-    """The format of this file: by what is in it, or by its suffix while there is nothing in it."""
-    place = os.path.realpath(path)
-    if place not in _recognised:
-        _recognised[place] = _format_by_beginning(place) or SUFFIXES.get(os.path.splitext(place)[1].lower(), "sqlite")
-    return _recognised[place]
-
-
-def _format_by_beginning(path: str) -> str | None:
-    try:
-        with open(path, "rb") as file:
-            beginning = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-    except OSError:
-        return None  # not there yet, or not readable: then the store can say why
-    return next((kind for start, kind in BEGINNINGS if beginning.startswith(start)), None)
 
 
 def store_for(path: str, durability: str = "normal") -> Store:
@@ -49,10 +26,7 @@ def store_for(path: str, durability: str = "normal") -> Store:
 
             return JsonlStore(path, durability=durability)
         case "journal":
-            raise StoreFault(
-                f"{path} is a journal of the Rust server, which this version cannot open. It was not touched. "
-                "Choose another --memory-file, ending in .db for a database or .jsonl for the official format."
-            )
+            raise StoreFault(NO_JOURNAL.format(path=path))
         case _:
             from mcp_memory.stores.sqlite import SqliteStore
 

@@ -92,7 +92,8 @@ def _doctor(request: Request) -> int:
 
 
 def _stats(request: Request) -> int:
-    from mcp_memory.assembly import format_of, space_for
+    from mcp_memory.assembly import space_for
+    from mcp_memory.stores.formats import format_of
 
     _must_exist(request.settings)
     space = space_for(request.settings)

@@ -5,28 +5,37 @@ imported here that an answer to `initialize` does not need."""
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mcp_memory import __version__
 from mcp_memory.facts import MemoryFault
 from mcp_memory.settings import BadSetting, Settings, read
 
 if TYPE_CHECKING:
-    from mcp_memory.settings import Request
+    from mcp_memory.desk import Desk
+    from mcp_memory.space import Space
 
-SERVE: tuple[list[str], ...] = ([], ["serve"])
+ABOUT = {"name": "memory", "title": "Memory", "version": __version__}
+INSTRUCTIONS = (
+    "A lasting memory: entities with observations, linked by relations. Look before you answer what earlier "
+    "sessions may have settled: search_nodes finds by words, open_nodes by name. Keep what will matter later, one fact "
+    "an observation, under a name you would search for; relations read as verbs (Ada leads Atlas). When a fact changes, "
+    "supersede or end the old one instead of deleting it."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; the result is the exit code."""
     try:
         request = read(sys.argv[1:] if arguments is None else arguments)
-        log_to_stderr(request.settings)
-        if request.words in SERVE and not request.switches:
+        if not request.words and not request.switches:
             return serve(request.settings)
-        return _command(request)
+        from mcp_memory.cli import run
+
+        log_to_stderr(request.settings)
+        return run(request)
     except (BadSetting, MemoryFault) as fault:
         sys.stderr.write(f"mcp-memory: {fault}\n")
         return 2 if isinstance(fault, BadSetting) else 1
@@ -34,27 +43,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def log_to_stderr(settings: Settings) -> None:
-    """Standard output belongs to the protocol; whatever else is said goes to standard error."""
-    shape = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=shape)
-
-
 def serve(settings: Settings) -> int:
     """Answer one client until it closes the connection or the process is asked to end."""
-    if settings.transport != "stdio":
-        raise BadSetting(
-            f"This version cannot speak {settings.transport}, only stdio. Leave out the setting `transport`."
-        )
-    from mcp_memory.assembly import desk_for
+    from mcp_memory.wire.offer import Offer
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.stdio import serve as serve_stdio
 
-    desk = desk_for(settings)
-    return serve_stdio(Session(desk))
+    check(settings)
+    spaces: list[Space] = []
+
+    def desk() -> Desk:
+        from mcp_memory.assembly import desk_for
+
+        log_to_stderr(settings)
+        made = desk_for(settings)
+        spaces.append(made.space)
+        return made
+
+    is_official = settings.profile == "official"
+    offer = Offer(desk, ABOUT, None if is_official else INSTRUCTIONS, official=is_official)
+    try:
+        return serve_stdio(Session(offer))
+    finally:
+        for space in spaces:
+            space.close()
 
 
-def _command(request: Request) -> int:
-    from mcp_memory.cli import run
+def check(settings: Settings) -> None:
+    """Refuse at the start what could never work: a client shows that, and not what happens later."""
+    from mcp_memory.stores.formats import NO_JOURNAL, format_of
 
-    return run(request)
+    if settings.transport != "stdio":
+        raise BadSetting(f"This version cannot speak {settings.transport}, only stdio. Leave the transport out.")
+    if format_of(settings.path) == "journal":
+        raise BadSetting(NO_JOURNAL.format(path=settings.path))
+    if settings.tools:
+        from mcp_memory.tools.catalog import catalog
+
+        catalog(settings.profile, settings.tools, settings.read_only)
+
+
+def log_to_stderr(settings: Settings) -> None:
+    """Standard output belongs to the protocol; whatever else is said goes to standard error."""
+    import logging
+
+    shape = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+    logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=shape)

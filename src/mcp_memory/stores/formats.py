@@ -1,0 +1,33 @@
+"""Which store a file belongs to: by what is in it, or by its suffix while there is nothing in it."""
+
+from __future__ import annotations
+
+import os
+
+SUFFIXES = {".jsonl": "jsonl", ".json": "jsonl", ".mcpmem": "journal"}
+BEGINNINGS = ((b"SQLite format 3\0", "sqlite"), (b"MCPMEMV1", "journal"), (b"MCPMEMV2", "journal"), (b"{", "jsonl"))
+NO_JOURNAL = (
+    "{path} is a journal of the Rust server, which this version cannot open. It was not touched. "
+    "Choose a memory file that ends in .db, or in .jsonl for the official format."
+)
+
+# A process that closes a file it has read loses SQLite's locks on it (POSIX locks belong to the process),
+# so the beginning of a file is read once, before any store of this process can have it open.
+_recognised: dict[str, str] = {}
+
+
+def format_of(path: str) -> str:
+    """`sqlite`, `jsonl` or `journal`."""
+    place = os.path.realpath(path)
+    if place not in _recognised:
+        _recognised[place] = _by_beginning(place) or SUFFIXES.get(os.path.splitext(place)[1].lower(), "sqlite")
+    return _recognised[place]
+
+
+def _by_beginning(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            beginning = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+    except OSError:
+        return None  # not there yet, or not readable: then the store can say why
+    return next((kind for start, kind in BEGINNINGS if beginning.startswith(start)), None)
