@@ -10,7 +10,6 @@ from msgspec import UNSET, Meta, UnsetType
 from mcp_memory.facts import PLACEHOLDER, BadInput, Limits, check_name
 from mcp_memory.tools.registry import Within
 
-Name = Annotated[str, Meta(min_length=1, max_length=1024)]
 Offset = Annotated[int, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 
@@ -18,16 +17,16 @@ Count = Annotated[int, Meta(ge=1)]
 class EntityInput(msgspec.Struct, rename="camel"):
     """An entity to create or to add to. What is left out stays as it is, or gets the documented default."""
 
-    name: Name
+    name: str
     entity_type: str | UnsetType = UNSET
     observations: list[str] = []
     status: str | UnsetType = UNSET
 
 
 class RelationInput(msgspec.Struct, rename={"source": "from", "target": "to", "relation_type": "relationType"}):
-    source: Name
-    target: Name
-    relation_type: Name
+    source: str
+    target: str
+    relation_type: str
     context: str | None = None
 
 
@@ -94,6 +93,7 @@ def check_deletions(limits: Limits, deletions: list[Deletion] | None) -> None:
     limits.check_count("entities", len(deletions or ()), limits.entities)
 
 
+Name = Annotated[str, Within(lambda _, name: check_name(name))]
 Entities = Annotated[list[EntityInput], Within(check_entities)]
 Relations = Annotated[list[RelationInput], Within(check_relations)]
 Triples = Annotated[list[Triple], Within(check_triples)]

@@ -1,0 +1,84 @@
+"""A memory of the official server comes in whole; what cannot be read is kept aside and counted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.conftest import Caller, link, person
+
+GOOD = [
+    '{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}',
+    '{"type":"entity","name":"Ada","entityType":"Person","observations":["likes tea","a\u2028b"]}',
+    '{"type":"entity","name":"Bob","entityType":"Person","observations":[]}',
+]
+NO_RECORDS = ["nonsense", "[1]", '{"type":"song"}', '{"type":"entity"}', '{"name":"no type"}']
+UNKNOWN_END = '{"type":"relation","from":"Ada","to":"Nobody","relationType":"knows"}'
+WRONG = '{"type":"entity","name":"Cy","entityType":"Person","observations":[{"text":"x"}]}'
+
+
+def file(call: Caller, *lines: str, name: str = "old.jsonl") -> str:
+    path = Path(call.space.roots[0]) / name
+    path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    return str(path)
+
+
+def test_everything_readable_is_imported_whatever_the_order_of_lines(call: Caller) -> None:
+    assert call("migrate", source_path=file(call, *GOOD)) == {
+        "entities_imported": 2,
+        "relations_imported": 1,
+        "errors": 0,
+        "skipped": 0,
+    }
+    assert call("get_entity", name="Ada") == person("Ada", "likes tea", "a\u2028b")
+    assert call("search_relations")["relations"] == [{"id": 1, **link("Ada", "knows", "Bob")}]
+
+
+def test_importing_twice_changes_nothing(call: Caller) -> None:
+    path = file(call, *GOOD)
+    call("migrate", source_path=path)
+    before = call("read_graph")
+
+    assert call("migrate", source_path=path)["relations_imported"] == 0
+    assert call("read_graph") == before
+
+
+def test_what_was_known_is_kept(call: Caller) -> None:
+    call("create_entities", entities=[{"name": "Ada", "entityType": "Poet", "observations": ["writes"]}])
+
+    call("migrate", source_path=file(call, *GOOD))
+
+    assert call("get_entity", name="Ada") == {
+        "name": "Ada",
+        "entityType": "Poet",
+        "observations": ["writes", "likes tea", "a\u2028b"],
+    }
+
+
+def test_bad_lines_are_counted_and_kept_aside_once(call: Caller) -> None:
+    path = file(call, *GOOD, *NO_RECORDS, UNKNOWN_END, WRONG)
+
+    answer = call("migrate", source_path=path)
+    call("migrate", source_path=path)
+
+    assert (answer["entities_imported"], answer["skipped"], answer["errors"]) == (2, 6, 1)
+    kept = Path(answer["quarantine"]).read_text(encoding="utf-8").splitlines()
+    assert sorted(kept) == sorted([*NO_RECORDS, UNKNOWN_END, WRONG])
+
+
+def test_a_file_of_rubbish_harms_nobody(call: Caller) -> None:
+    path = Path(file(call))
+    path.write_bytes(os.urandom(3000) + b"\n\xff\xfe{}\n" + b"[" * 20_000)
+
+    assert call("migrate", source_path=str(path))["entities_imported"] == 0
+
+
+def test_only_files_inside_the_allowed_folders_are_read(call: Caller, tmp_path_factory: object) -> None:
+    outside = "/etc/hostname" if os.name == "posix" else "C:\\Windows\\win.ini"
+    assert "lies outside" in call.refusal("migrate", source_path=outside)
+    assert "lies outside" in call.refusal("migrate", source_path=call.space.roots[0] + "/../../x")
+    trap = Path(call.space.roots[0]) / "trap.jsonl"
+    trap.symlink_to(outside)
+    assert "lies outside" in call.refusal("migrate", source_path=str(trap))
+    assert "required" in call.refusal("migrate")
+    assert "cannot be read" in call.refusal("migrate", source_path=str(trap.with_name("missing.jsonl")))
