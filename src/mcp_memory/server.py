@@ -21,7 +21,7 @@ ABOUT = {"name": "memory", "title": "Memory", "version": __version__}
 INSTRUCTIONS = (
     "A lasting memory: entities with observations, linked by relations. Look before you answer what earlier "
     "sessions may have settled: search_nodes finds by words, open_nodes by name. Keep what will matter later, one fact "
-    "an observation, under a name you would search for; relations read as verbs (Ada leads Atlas). When a fact changes, "
+    "an observation, under a name you would search for; relations are verbs (Ada leads Atlas). When a fact changes, "
     "supersede or end the old one instead of deleting it."
 )
 
