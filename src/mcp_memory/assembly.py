@@ -56,4 +56,4 @@ def desk_for(settings: Settings) -> Desk:
     from mcp_memory.tools.catalog import catalog
 
     tools = catalog(settings.profile, settings.tools, settings.read_only)
-    return Desk(space_for(settings), tools, settings.limits)
+    return Desk(space_for(settings), tools, settings.limits, plain_errors=settings.profile == "official")
