@@ -62,11 +62,13 @@ def serve(settings: Settings) -> int:
 
     is_official = settings.profile == "official"
     offer = Offer(desk, ABOUT, None if is_official else INSTRUCTIONS, official=is_official)
-    try:
-        return serve_stdio(Session(offer))
-    finally:
+
+    def close() -> None:
         for space in spaces:
             space.close()
+
+    serve_stdio(Session(offer), close)
+    return 0
 
 
 def check(settings: Settings) -> None:

@@ -1,0 +1,160 @@
+"""The words of the command line: what a person types, and what is printed for them to read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mcp_memory import __version__
+from mcp_memory.cli import COMMANDS
+from mcp_memory.server import INSTRUCTIONS, main
+from mcp_memory.settings import FIELDS
+from tests.conftest import person
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("", encoding="utf-8")
+    for field in FIELDS.values():
+        monkeypatch.delenv(field.env, raising=False)
+    monkeypatch.setenv("MCP_MEMORY_SETTINGS", str(settings))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The exit code, what was printed, and what was complained about."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def official_file(tmp_path: Path) -> Path:
+    """A file as the official server writes it, with one line that nobody can read."""
+    file = tmp_path / "official.jsonl"
+    lines = [
+        {"type": "entity", **person("Ada", "likes tea")},
+        {"type": "entity", **person("Grace", "writes compilers")},
+        {"type": "relation", "from": "Ada", "to": "Grace", "relationType": "knows"},
+    ]
+    file.write_text("\n".join([*map(json.dumps, lines), '{"type":"ent']), encoding="utf-8")
+    return file
+
+
+def test_help_names_every_command_and_every_setting(run: Run) -> None:
+    code, printed, _ = run("--help")
+
+    assert code == 0
+    assert all(f"\n  {name}" in printed for name in COMMANDS)
+    assert all(field.flag in printed and field.env in printed for field in FIELDS.values())
+    assert max(map(len, printed.splitlines())) <= 100
+
+
+def test_the_version_is_the_package_version(run: Run) -> None:
+    assert run("--version") == (0, f"mcp-memory {__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["remember"], "There is no command 'remember'. The commands are serve, demo, import, doctor, stats."),
+        (["import"], "It is used like this: mcp-memory import FILE"),
+        (["stats", "--repair"], "It is used like this: mcp-memory stats"),
+        (["--transport", "tcp"], "This version cannot speak tcp, only stdio"),
+        (["--tools", "forgetting"], "No tool family is named forgetting"),
+        (["doctor", "-f", "missing.db"], "There is no memory file"),
+    ],
+)
+def test_a_mistake_ends_with_a_sentence_and_an_exit_code(run: Run, arguments: list[str], complaint: str) -> None:
+    code, printed, complained = run(*arguments)
+
+    assert code in (1, 2)
+    assert printed == ""
+    assert complaint in complained
+
+
+def test_a_journal_is_refused_and_not_touched(run: Run, tmp_path: Path) -> None:
+    journal = tmp_path / "memory.db"
+    journal.write_bytes(b"MCPMEMV2" + bytes(20))
+
+    code, _, complained = run("-f", journal)
+
+    assert code == 2
+    assert "a journal of the Rust server" in complained
+    assert journal.read_bytes() == b"MCPMEMV2" + bytes(20)
+
+
+@pytest.mark.parametrize("target", ["memory.db", "memory.jsonl"])
+def test_import_takes_over_an_official_file_and_may_be_repeated(
+    run: Run, official_file: Path, tmp_path: Path, target: str
+) -> None:
+    first = run("-f", tmp_path / target, "import", official_file)
+    second = run("-f", tmp_path / target, "import", official_file)
+
+    assert first[0] == second[0] == 0
+    assert {"entities_imported", "2", "relations_imported", "1", "skipped"} <= set(first[1].split())
+    assert run("-f", tmp_path / target, "doctor")[0] == 0
+    assert "Person 2" in run("-f", tmp_path / target, "stats")[1]
+
+
+def test_import_of_a_missing_file_says_so(run: Run, tmp_path: Path) -> None:
+    code, _, complained = run("-f", tmp_path / "memory.db", "import", tmp_path / "nothing.jsonl")
+
+    assert code == 1
+    assert "nothing.jsonl cannot be read" in complained
+
+
+def test_stats_count_what_the_file_holds(run: Run, official_file: Path) -> None:
+    code, printed, _ = run("-f", official_file, "stats")
+
+    assert code == 0
+    rows = dict(line.strip().split(maxsplit=1) for line in printed.splitlines())
+    assert (rows["format"], rows["entities"], rows["observations"], rows["relations"]) == ("jsonl", "2", "2", "1")
+
+
+def test_doctor_finds_nothing_in_a_healthy_file(run: Run, official_file: Path, tmp_path: Path) -> None:
+    run("-f", tmp_path / "memory.db", "import", official_file)
+
+    code, printed, _ = run("-f", tmp_path / "memory.db", "doctor")
+
+    assert (code, printed) == (0, f"{tmp_path / 'memory.db'}: everything is as it should be.\n")
+
+
+def test_a_file_is_recognised_by_what_is_in_it(run: Run, official_file: Path, tmp_path: Path) -> None:
+    disguised = official_file.rename(tmp_path / "disguised.db")
+
+    assert "jsonl" in run("-f", disguised, "stats")[1]
+
+
+def test_the_demo_is_a_conversation_that_ends_well() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    shown = subprocess.run(
+        [sys.executable, "-m", "mcp_memory", "demo"],
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.count("exit code 0") == 2
+    assert '"structuredContent"' not in shown.stdout
+    for said in ("create_entities", "create_relations", "search_nodes", "Moves to Lisbon in May"):
+        assert said in shown.stdout
+
+
+def test_the_instructions_are_short_enough_to_be_read_in_every_session() -> None:
+    assert len(INSTRUCTIONS) <= 600
