@@ -1,0 +1,295 @@
+"""A connection's side of the protocol, without the connection: a line in, the lines to send out.
+
+Calls take effect in the order they came. A long call is handed to the transport (`errand_begun`, then
+`work` in a thread) and everything that looks at the space waits behind it; the rest goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
+from mcp_memory.wire.jsonrpc import (
+    ABSENT,
+    ID_STARTS,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    MOST_BYTES,
+    NULL,
+    PARSE_ERROR,
+    Fault,
+    Message,
+    Meta,
+    batch_in,
+    decode,
+    encode,
+    fault_in,
+    params_of,
+    refusal,
+    salvaged_id,
+)
+from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, updates
+
+if TYPE_CHECKING:
+    from mcp_memory.wire.errands import Errands, LongCall, Send
+    from mcp_memory.wire.lines import TooLong
+    from mcp_memory.wire.offer import Offer
+
+UNSUPPORTED_VERSION = -32022
+META = "io.modelcontextprotocol/"
+BOM = b"\xef\xbb\xbf"
+IN_ORDER = frozenset({"tools/call", "resources/read"})  # what looks at the space
+ERAS_AS_SENT = {encode(version): era for version, era in STATELESS_ERAS.items()}
+
+
+class Session:
+    """One client's conversation."""
+
+    def __init__(self, offer: Offer, transport: str = "stdio") -> None:
+        self.offer = offer
+        self.transport = transport
+        self.era: Era = offer.eras[NEWEST_HANDSHAKE]
+        self.origin = transport  # who asks, for the history
+        self.subscribed = False
+        self.streams: dict[Any, tuple[bytes, bool]] = {}  # open `listen`s: their id, do they want updates?
+        self.in_batch = False
+        self.errand_begun = False  # a long call wants a thread: run `work` in one
+        self._errands: Errands | None = None  # while a long call runs
+        self._shook_hands = False
+        self._stateless = False
+        self._last_sender: tuple[bytes, str] = (b"", transport)
+
+    # ── lines ────────────────────────────────────────────────────────────────────────────────────
+
+    def receive(self, line: bytes) -> list[bytes]:
+        """What to send now that this line, without its end, has come in. Never raises."""
+        try:
+            message = decode(line)
+        except (ValueError, RecursionError):
+            return self._receive_other(line)
+        if self._errands is not None and message.method in IN_ORDER and message.id is not ABSENT:
+            return self._queue(message, line)
+        return self._answer(message, line)
+
+    def refuse(self, line: TooLong) -> list[bytes]:
+        """The answer to a line that was too long to be kept."""
+        text = f"Invalid request: the line is longer than {MOST_BYTES >> 20} MiB. Send less in one call."
+        return [refusal(Fault(INVALID_REQUEST, text, salvaged_id(line.head, line.tail)))]
+
+    def end(self) -> list[bytes]:
+        """The last words: every open stream is told that it ends."""
+        said = [end_of_stream(self, ident) for ident, _ in self.streams.values()]
+        self.streams.clear()
+        return said
+
+    def _receive_other(self, line: bytes) -> list[bytes]:
+        if line.startswith(BOM):
+            return self.receive(line[len(BOM) :])
+        fault: Fault | None
+        if (members := batch_in(line)) is None:
+            fault = fault_in(line)
+        elif self.era.batches and self._shook_hands:
+            return self._answer_batch(members) if self._errands is None else self._queue(None, line)
+        else:
+            text = "Invalid request: this revision of the protocol has no batches; send one message a line"
+            fault = Fault(INVALID_REQUEST, text)
+        if fault is None or (self.offer.official and not _read_by_others(fault, line)):
+            return []
+        return [refusal(fault)]
+
+    def _answer_batch(self, members: list[bytes]) -> list[bytes]:
+        if not members:
+            return [refusal(Fault(INVALID_REQUEST, "Invalid request: the batch is empty"))]
+        before: list[bytes] = []
+        replies: list[bytes] = []
+        self.in_batch = True
+        for member in members:
+            said = self._answer_member(member)
+            before += said[:-1]
+            replies += said[-1:]
+        self.in_batch = False
+        return [*before, b"[" + b",".join(replies) + b"]"] if replies else before
+
+    def _answer_member(self, member: bytes) -> list[bytes]:
+        try:
+            message = decode(member)
+        except (ValueError, RecursionError):
+            fault = fault_in(member)
+            return [] if fault is None else [refusal(fault)]
+        if message.method == "initialize":
+            return [
+                refusal(Fault(INVALID_REQUEST, "Invalid request: initialize in a batch", bytes(message.id) or NULL))
+            ]
+        return self._answer(message, member)
+
+    # ── requests ─────────────────────────────────────────────────────────────────────────────────
+
+    def _answer(self, message: Message, line: bytes) -> list[bytes]:
+        ident = bytes(message.id)
+        if not ident:
+            self._notice(message.method, line)
+            return []
+        try:
+            if ident[0] not in ID_STARTS:
+                ident = NULL
+                raise Fault(INVALID_REQUEST, "Invalid request: the id must be a string or a number")
+            era = self._era_of(message)
+            if message.method not in era.methods:
+                unknown = "Method not found" + ("" if self.offer.official else f": {message.method}")
+                raise Fault(METHOD_NOT_FOUND, unknown)
+            return HANDLERS[message.method](self, era, ident, message, line)
+        except Fault as fault:
+            if self.offer.official and fault.code == INVALID_REQUEST:
+                return []  # as the official server does
+            fault.ident = ident
+            return [refusal(fault)]
+        except Exception as fault:
+            return [refusal(Fault(INTERNAL_ERROR, _explained(message.method, fault), ident))]
+
+    def _era_of(self, message: Message) -> Era:
+        """The revision a request is written in: the one it names, or the one hands were shaken on."""
+        meta = message.params.meta if message.params is not None else None
+        if self.offer.official or message.method == "initialize":
+            return self.era
+        if meta is not None and (meta.version is not ABSENT or meta.capabilities is not ABSENT):
+            return self._named_era(meta)
+        if not self._shook_hands and (
+            message.method in STATELESS_ONLY or (self._stateless and message.method in ALWAYS)
+        ):
+            raise Fault(
+                INVALID_PARAMS,
+                f"Invalid params: _meta must hold {META}protocolVersion and {META}clientCapabilities "
+                "(or begin with initialize)",
+            )
+        return self.era
+
+    def _named_era(self, meta: Meta) -> Era:
+        version = bytes(meta.version)
+        if version[:1] != b'"':
+            raise Fault(INVALID_PARAMS, f"Invalid params: _meta must hold {META}protocolVersion, a string")
+        if bytes(meta.capabilities)[:1] != b"{":
+            raise Fault(INVALID_PARAMS, f"Invalid params: _meta must hold {META}clientCapabilities, an object")
+        era = ERAS_AS_SENT.get(version)
+        if era is None:
+            data = {"supported": STATELESS_VERSIONS, "requested": msgspec.Raw(version)}
+            raise Fault(UNSUPPORTED_VERSION, "Unsupported protocol version", data=data)
+        self._stateless = True
+        return era
+
+    def _notice(self, method: str, line: bytes) -> None:
+        if method != "notifications/cancelled":
+            return
+        wanted = params_of(line).get("requestId")
+        if isinstance(wanted, str | int | float):
+            self.streams.pop(wanted, None)
+            errands = self._errands
+            if errands is not None:
+                with errands.lock:
+                    errands.withdraw(wanted)
+
+    # ── who asks ─────────────────────────────────────────────────────────────────────────────────
+
+    def shake_hands(self, era: Era, client: Any) -> None:
+        """From here on this is the revision spoken, and this the client."""
+        self.era = era
+        self.origin = self._named(client)
+        self._shook_hands = True
+
+    def sender(self, meta: Meta) -> str:
+        """Who sent a request that names its client; others are whoever shook hands."""
+        if meta.client is ABSENT:
+            return self.origin
+        client = bytes(meta.client)
+        if client != self._last_sender[0]:
+            self._last_sender = (client, self._named(msgspec.json.decode(client)))
+        return self._last_sender[1]
+
+    def _named(self, client: Any) -> str:
+        if not isinstance(client, dict) or not isinstance(client.get("name"), str):
+            return self.transport
+        version = client.get("version")
+        name = f"{client['name']}/{version}" if isinstance(version, str) else client["name"]
+        return f"{name[:200]} {self.transport}"
+
+    # ── long calls ───────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, call: LongCall) -> None:
+        """A long call begins: in `work`, which may be running already."""
+        if self._errands is not None:
+            self._errands.running = call
+            return
+        from mcp_memory.wire.errands import Errands
+
+        self._errands = Errands(call)
+        self.errand_begun = True
+
+    def work(self, send: Send) -> None:
+        """Run the long call that began, then what came in meanwhile. For a thread of its own."""
+        self.errand_begun = False
+        while (errands := self._errands) is not None:
+            if (call := errands.running) is not None:
+                send(self._run(call, send))
+                errands.running = None
+                continue
+            with errands.lock:
+                if not errands.waiting:
+                    self._errands = None
+                    return
+                message, line = errands.next()
+            send(self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line))
+
+    def _run(self, call: LongCall, send: Send) -> list[bytes]:
+        call.send = send
+        answer = self.offer.desk.call(call.tool, call.arguments, call.origin, call.errand)
+        if call.unwanted:
+            return updates(self) if answer.changed else []
+        return told(self, call.era, call.ident, answer)
+
+    def give_up(self) -> None:
+        """Ask the running long call to stop; it is still answered."""
+        errands = self._errands
+        if errands is not None and (call := errands.running) is not None:
+            call.errand.cancel()
+
+    def _queue(self, message: Message | None, line: bytes) -> list[bytes]:
+        errands = self._errands
+        if errands is not None:
+            with errands.lock:
+                if errands is self._errands:
+                    try:
+                        errands.wait(message, line)
+                    except Fault as fault:
+                        fault.ident = bytes(message.id) if message is not None else NULL
+                        return [refusal(fault)]
+                    return []
+        # It ended while we looked.
+        return self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line)
+
+
+def _read_by_others(fault: Fault, line: bytes) -> bool:
+    """Is this line JSON to JavaScript, so that the official server would have answered it?"""
+    if fault.code != PARSE_ERROR:
+        return False
+    import json
+
+    try:
+        json.loads(line.decode("utf-8", "replace"))
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
+def _explained(method: str, fault: Exception) -> str:
+    from mcp_memory.facts import MemoryFault
+
+    if isinstance(fault, MemoryFault):
+        return str(fault)
+    import logging
+
+    logging.getLogger("mcp_memory").error("%s failed", method, exc_info=fault)
+    return f"Internal error in {method}; the log on stderr says more."
