@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -113,17 +114,28 @@ def test_the_sql_rule_can_see_sql() -> None:
     assert any(STATEMENT.search(query.read_text(encoding="utf-8")) for query in PACKAGE.rglob("*.sql"))
 
 
-def test_the_way_to_initialize_loads_nothing_slow() -> None:
+def test_the_way_to_initialize_loads_nothing_slow(tmp_path: Path) -> None:
     """What a client waits for at each start: measured in modules, because time depends on the machine."""
-    shown = subprocess.run(
-        [sys.executable, "-c", "import mcp_memory.server, sys; print(*sys.modules)"],
-        capture_output=True,
-        check=True,
-        encoding="utf-8",
-    )
-    slow = {"apsw", "argparse", "asyncio", "dataclasses", "json", "numpy", "pathlib", "pydantic", "sqlite_vec"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    server = [sys.executable, "-X", "importtime", "-m", "mcp_memory", "-f", str(tmp_path / "memory.db")]
+    slow = {"apsw", "argparse", "asyncio", "dataclasses", "json", "logging", "numpy", "pathlib", "pydantic", "tomllib"}
+    said: list[bytes] = []
+    # One pipe for both: what was imported before the answer stands before the answer.
+    with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        assert process.stdin and process.stdout
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}).encode())
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        while not (line := process.stdout.readline()).startswith(b"{"):
+            assert line, b"".join(said).decode()
+            said.append(line)
+        process.kill()
+    answer = json.loads(line)
+    loaded = {line.decode().rpartition("|")[2].strip() for line in said}
 
-    assert slow.isdisjoint(shown.stdout.split())
+    assert answer["result"]["serverInfo"]["name"] == "memory"
+    assert "mcp_memory.wire.session" in loaded
+    assert slow.isdisjoint(loaded)
 
 
 # ── the package ──────────────────────────────────────────────────────────────────────────────────

@@ -30,7 +30,11 @@ def run(request: Request) -> int:
         raise BadSetting(f"There is no command {name!r}. The commands are {', '.join(COMMANDS)}.")
     if len(words) != len(command.words) or not request.switches <= command.switches:
         raise BadSetting(f"It is used like this: mcp-memory {usage(name, command)}")
-    return command.function(request, *words)
+    try:
+        return command.function(request, *words)
+    except BrokenPipeError:  # whoever was reading has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,8 @@
 """A conversation with a real server, printed for a person: `mcp-memory demo`.
 
 Two server processes, one after the other, on one temporary file; the client is forty lines and knows
-JSON and pipes. Everything printed was really said, and the times are the client's."""
+JSON and pipes. Everything printed was really said, without the envelope around it; the times are the
+client's."""
 
 from __future__ import annotations
 
@@ -70,6 +71,14 @@ class Client:
         self.server.stdin.close()
         return self.server.wait(timeout=30)
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.server:
+            if self.server.poll() is None:
+                self.server.kill()
+
     def _send(self, message: dict[str, Any]) -> None:
         assert self.server.stdin is not None
         self.server.stdin.write(json.dumps(message, ensure_ascii=False) + "\n")
@@ -84,10 +93,11 @@ def demo() -> int:
         memory_file, settings_file = os.path.join(folder, "memory.db"), os.path.join(folder, "settings.toml")
         with open(settings_file, "wb"):
             pass  # empty, so that the demonstration does not depend on anybody's settings
-        print(f"mcp-memory {__version__}: a real server, spoken to over its standard input and output.")
+        print(f"mcp-memory {__version__}: a client and a real server, talking over standard input and output.")
         try:
-            _first_session(Client(memory_file, settings_file))
-            _second_session(Client(memory_file, settings_file))
+            for session in (_first_session, _second_session):
+                with Client(memory_file, settings_file) as client:
+                    session(client)
         except Unexpected as surprise:
             print(f"\nThis is not what should happen: {surprise}", file=sys.stderr)
             return 1
@@ -97,6 +107,9 @@ def demo() -> int:
 
 def _first_session(client: Client) -> None:
     _open(client, "Start a server on an empty file")
+    started = time.perf_counter()
+    names = [tool["name"] for tool in client.ask("tools/list")["tools"]]
+    _say("What can it do?", "tools/list", {}, names, started)
     _call(client, "Store three things worth knowing", "create_entities", entities=ENTITIES)
     _call(client, "Say how they belong together", "create_relations", relations=RELATIONS)
     _call(
@@ -125,11 +138,9 @@ def _open(client: Client, why: str) -> None:
         capabilities={},
         clientInfo={"name": "mcp-memory-demo", "version": __version__},
     )
-    _say(why, "initialize", {"protocolVersion": PROTOCOL}, hello, started)
+    shown = {key: hello[key] for key in ("protocolVersion", "serverInfo")}
+    _say(why, "initialize", {"protocolVersion": PROTOCOL}, shown, started)
     client.tell("notifications/initialized")
-    started = time.perf_counter()
-    names = [tool["name"] for tool in client.ask("tools/list")["tools"]]
-    _say("What can it do?", "tools/list", {}, names, started)
 
 
 def _call(client: Client, why: str, tool: str, **arguments: Any) -> Any:
@@ -157,7 +168,8 @@ def _say(why: str, what: str, arguments: Any, answer: Any, started: float) -> No
     took = _milliseconds(started)
     print(f"\n# {why}")
     _wrapped("  -> ", f"{what} {_json(arguments)}")
-    _wrapped("  <- ", f"{_json(answer)}  ({took})")
+    _wrapped("  <- ", _json(answer))
+    print(f"     {took}")
 
 
 def _json(value: Any) -> str:
