@@ -143,10 +143,18 @@ class ReflectionRestored(Change, frozen=True, tag=18):
     fact: Reflection
 
 
+class EntityAbsorbed(Change, tag=19):
+    """An entity went because another took its place: reflections on it and its usage pass to that one."""
+
+    id: int
+    into: int
+
+
 AnyChange = (
     EntityCreated
     | EntityAltered
     | EntityDeleted
+    | EntityAbsorbed
     | ObservationsAdded
     | ObservationSuperseded
     | ObservationsDeleted

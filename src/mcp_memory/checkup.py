@@ -57,7 +57,7 @@ def differences(one: Graph, other: Graph) -> Iterator[str]:
 def contradictions(graph: Graph) -> Iterator[str]:
     """Where the graph's own indexes disagree with its facts."""
     for entity in graph.by_id.values():
-        if graph.by_name.get(entity.name) is not entity:
+        if graph.named(entity.name) != entity:
             yield f"entity {entity.id} is not found by its name {entity.name!r}"
         ids = [seen.id for seen in entity.observations]
         if ids != sorted(set(ids)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import msgspec
 
 from mcp_memory.changes import (
     AnyChange,
+    EntityAbsorbed,
     EntityAltered,
     EntityCreated,
     EntityDeleted,
@@ -113,8 +114,31 @@ class Graph:
         """The relation of this triple, active or ended: there is at most one."""
         return self.triples.get((source, target, relation_type))
 
+    def named(self, name: str) -> Entity | None:
+        """The entity of this name, or the placeholder that stands for it."""
+        return self.by_name.get(name)
+
     def name_of(self, entity_id: int) -> str:
         return self.by_id[entity_id].name
+
+    def incident_to(self, entity_id: int) -> list[Relation]:
+        """Every relation touching an entity, ended ones included, in order of creation."""
+        return sorted(self.incident.get(entity_id, {}).values(), key=by_id)
+
+    def degree(self, entity_id: int) -> int:
+        """How many relations touch an entity, ended ones included."""
+        return len(self.incident.get(entity_id, ()))
+
+    def neighbours(self, entity_ids: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
+        """For each entity those that an active relation joins it with, each once, in order of creation
+        of the relations; neither itself nor placeholders."""
+        for entity_id in entity_ids:
+            found: dict[int, None] = {}
+            for relation in self.relations_of(entity_id):
+                other = relation.target if relation.source == entity_id else relation.source
+                if other != entity_id and not self.by_id[other].is_placeholder:
+                    found[other] = None
+            yield entity_id, tuple(found)
 
     @property
     def texts(self) -> TextIndex:
@@ -203,6 +227,12 @@ class Graph:
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
         self.touched.add(entity.id)
+
+    def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
+        for reflection in self.reflections.values():
+            if reflection.target_type == "entity" and reflection.target_id == change.id:
+                reflection.target_id = change.into
+        self._deleted(EntityDeleted(change.id), at)
 
     def _observed(self, change: ObservationsAdded, at: str) -> None:
         entity = self.by_id[change.entity]
@@ -354,6 +384,7 @@ APPLY: dict[type[AnyChange], Callable[[Graph, Any, str], None]] = {
     EntityCreated: Graph._created,
     EntityAltered: Graph._altered,
     EntityDeleted: Graph._deleted,
+    EntityAbsorbed: Graph._absorbed,
     ObservationsAdded: Graph._observed,
     ObservationSuperseded: Graph._superseded,
     ObservationsDeleted: Graph._unobserved,

@@ -26,7 +26,7 @@ class Draft:
         self, name: str, texts: Iterable[str], entity_type: str | None = None, status: str | None = None
     ) -> list[str] | None:
         """A new entity and the texts it starts with; None when one of that name exists already."""
-        known = self.graph.by_name.get(name)
+        known = self.graph.named(name)
         if name in self.ids or (known is not None and not known.is_placeholder):
             return None
         fresh = list(dict.fromkeys(texts))

@@ -40,8 +40,7 @@ def deletion(graph: Graph, entities: Iterable[Entity]) -> list[AnyChange]:
     """Delete these, and every placeholder that only they were related to."""
     going = {entity.id for entity in entities}
     changes: list[AnyChange] = [EntityDeleted(entity_id) for entity_id in going]
-    relations = {relation_id for entity_id in going for relation_id in graph.incident.get(entity_id, ())}
-    return changes + abandoned(graph, [graph.relations[relation_id] for relation_id in relations], going)
+    return changes + abandoned(graph, [r for entity_id in going for r in graph.incident_to(entity_id)], going)
 
 
 def abandoned(graph: Graph, relations: list[Relation], going: Set[int] = frozenset()) -> list[AnyChange]:
@@ -51,7 +50,7 @@ def abandoned(graph: Graph, relations: list[Relation], going: Set[int] = frozens
     return [
         EntityDeleted(end)
         for end in sorted(ends)
-        if graph.by_id[end].is_placeholder and graph.incident[end].keys() <= ids
+        if graph.by_id[end].is_placeholder and ids.issuperset(one.id for one in graph.incident_to(end))
     ]
 
 

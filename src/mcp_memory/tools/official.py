@@ -79,7 +79,7 @@ def create_entities(graph: Graph, entities: Annotated[list[NewEntity], Within(ch
     made: dict[str, NewEntity] = {}
     entity_id, observation_id = graph.next_entity, graph.next_observation
     for new in entities:
-        standing = graph.by_name.get(new.name)
+        standing = graph.named(new.name)
         if new.name in made or (standing is not None and not standing.is_placeholder):
             continue
         fills = None if standing is None else standing.id
@@ -104,7 +104,7 @@ def create_relations(graph: Graph, relations: Annotated[list[NewRelation], Withi
     relation_id = graph.next_relation
 
     def end(name: str) -> int:
-        entity = graph.by_name.get(name)
+        entity = graph.named(name)
         if entity is not None:
             return entity.id
         if name not in placed:
@@ -156,8 +156,8 @@ def add_observations(graph: Graph, observations: Annotated[list[Additions], With
 def delete_entities(graph: Graph, entity_names: list[str]) -> Plan:
     """Remove entities, everything known of them and every relation that touches them. Unknown names are
     passed over."""
-    going = {entity.id: entity for name in entity_names if (entity := graph.by_name.get(name)) is not None}
-    cut = [relation for entity_id in going for relation in graph.incident.get(entity_id, {}).values()]
+    going = {entity.id: entity for name in entity_names if (entity := graph.named(name)) is not None}
+    cut = [relation for entity_id in going for relation in graph.incident_to(entity_id)]
     changes: list[AnyChange] = [EntityDeleted(entity_id) for entity_id in going]
     return Plan(changes + _abandoned(graph, cut, going), _done("Entities deleted successfully"))
 
@@ -182,7 +182,7 @@ def delete_relations(graph: Graph, relations: list[NewRelation]) -> Plan:
     """Remove relations; each must be given with both names and its type. What is not there is passed over."""
     going: dict[int, Relation] = {}
     for one in relations:
-        source, target = graph.by_name.get(one.source), graph.by_name.get(one.target)
+        source, target = graph.named(one.source), graph.named(one.target)
         if source is not None and target is not None:
             relation = graph.relation(source.id, target.id, one.relation_type)
             if relation is not None and relation.is_active:
@@ -200,7 +200,7 @@ def _abandoned(graph: Graph, cut: Iterable[Relation], going: Iterable[int] = ())
     return [
         EntityDeleted(end)
         for end in sorted(ends.difference(going))
-        if graph.by_id[end].is_placeholder and cut_ids.issuperset(graph.incident[end])
+        if graph.by_id[end].is_placeholder and cut_ids.issuperset(one.id for one in graph.incident_to(end))
     ]
 
 

@@ -126,12 +126,19 @@ JSON_TYPES: dict[type, str] = {
     dict: "object",
     type(None): "null",
 }
+INFINITE = {float("inf"): "Infinity", float("-inf"): "-Infinity"}  # what becomes of 1e400
 ABSENT: Any = object()
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, float) and value in INFINITE:
+        return INFINITE[value]
+    return JSON_TYPES.get(type(value), "undefined")
 
 
 def _issues(schema: dict[str, Any], value: Any, place: str) -> Iterator[str]:
     """Every place where a value is not what the schema says, in the order of the schema."""
-    expected, received = schema["type"], JSON_TYPES.get(type(value), "undefined")
+    expected, received = schema["type"], _type_of(value)
     if expected != received:
         yield f"Invalid input: expected {expected}, received {received}" + (f" at {place}" if place else "")
     elif expected == "array":

@@ -71,8 +71,8 @@ def describe_entity(graph: Graph, name: Name, history: bool = False) -> dict[str
         "relations": [{**shown_relation(graph, r), "direction": _direction(entity, r.source)} for r in relations],
     }
     if history:
-        ended = [r for r in graph.incident.get(entity.id, {}).values() if not r.is_active]
-        answer["endedRelations"] = shown_relations(graph, sorted(ended, key=lambda relation: relation.id))
+        ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active]
+        answer["endedRelations"] = shown_relations(graph, ended)
     return answer
 
 
@@ -114,12 +114,12 @@ def search_relations(
     limit: Offset = MOST_RELATIONS,
 ) -> dict[str, Any]:
     """Relations by their ends and type; what is left out or empty means any."""
-    ends = [graph.by_name.get(name) for name in (from_, to) if name]
+    ends = [graph.named(name) for name in (from_, to) if name]
     if None in ends:
         return {"relations": []}
     if ends:
         # The end with fewer relations is the shorter way.
-        start = min((end for end in ends if end), key=lambda end: len(graph.incident.get(end.id, ())))
+        start = min((end for end in ends if end), key=lambda end: graph.degree(end.id))
         relations = graph.relations_of(start.id)
     else:
         relations = list(graph.active_relations())

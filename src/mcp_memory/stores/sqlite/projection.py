@@ -12,6 +12,7 @@ import apsw
 
 from mcp_memory.changes import (
     AnyChange,
+    EntityAbsorbed,
     EntityAltered,
     EntityCreated,
     EntityDeleted,
@@ -86,6 +87,13 @@ class Projector:
         self.run(SQL.forget_text, (change.id,))
         self.run(SQL.delete_entity, (change.id,))
         self.touched.discard(change.id)
+
+    def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
+        pair = (change.into, change.id)
+        self.run(SQL.pass_reflections, pair)
+        for statement in (SQL.pass_access, SQL.pass_access_days, SQL.pass_company_above, SQL.pass_company_below):
+            self.run(statement, pair)
+        self._deleted(EntityDeleted(change.id), at)
 
     def _entity_restored(self, change: EntityRestored, at: str) -> None:
         fact: Entity = change.fact
@@ -205,6 +213,7 @@ PROJECT: dict[type[AnyChange], Callable[[Projector, Any, str], None]] = {
     EntityCreated: Projector._created,
     EntityAltered: Projector._altered,
     EntityDeleted: Projector._deleted,
+    EntityAbsorbed: Projector._absorbed,
     ObservationsAdded: Projector._observed,
     ObservationSuperseded: Projector._superseded,
     ObservationsDeleted: Projector._unobserved,

@@ -25,6 +25,36 @@ delete from entity_fts where rowid = ?
 -- forget_vector --
 delete from entity_embeddings where rowid = ?
 
+-- pass_reflections --
+update reflections set target_id = ? where target_type = 'entity' and target_id = ?
+
+-- pass_access --
+-- Usage of a merged entity counts for the one it became part of.
+insert into entity_access (entity_id, access_count, last_access)
+select ?1, access_count, last_access from entity_access where entity_id = ?2
+on conflict (entity_id) do update set access_count = access_count + excluded.access_count,
+                                      last_access = max(last_access, excluded.last_access)
+
+-- pass_access_days --
+insert into entity_access_log (entity_id, access_date, access_count)
+select ?1, access_date, access_count from entity_access_log where entity_id = ?2
+on conflict (entity_id, access_date) do update set access_count = access_count + excluded.access_count
+
+-- pass_company_above --
+-- Pairs are kept with the lower id first; a pair of the two themselves is dropped.
+insert into co_occurrences (entity_a_id, entity_b_id, co_count, last_co)
+select min(?1, entity_b_id), max(?1, entity_b_id), co_count, last_co
+  from co_occurrences where entity_a_id = ?2 and entity_b_id <> ?1
+on conflict (entity_a_id, entity_b_id) do update set co_count = co_count + excluded.co_count,
+                                                     last_co = max(last_co, excluded.last_co)
+
+-- pass_company_below --
+insert into co_occurrences (entity_a_id, entity_b_id, co_count, last_co)
+select min(?1, entity_a_id), max(?1, entity_a_id), co_count, last_co
+  from co_occurrences where entity_b_id = ?2 and entity_a_id <> ?1
+on conflict (entity_a_id, entity_b_id) do update set co_count = co_count + excluded.co_count,
+                                                     last_co = max(last_co, excluded.last_co)
+
 -- add_observation --
 insert into observations (id, entity_id, content, kind, created_at) values (?, ?, ?, ?, ?)
 
