@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from tests.peers import LATEST, Message, Peer, official_server, our_server
 
 Step = Message | bytes
+# A line of bytes with this in it is a request that both servers answer.
+AWAITED = b'"id":"raw"'
 
 
 def call(tool: str, /, **arguments: Any) -> Message:
@@ -147,19 +149,21 @@ class Pair:
         return self._last_id
 
     def _told(self, peers: tuple[Peer, ...], step: Step) -> list[list[Message]]:
-        """What each said. Nobody answers bytes and notifications for sure: a ping after them ends the wait."""
-        sure = not isinstance(step, bytes) and not step["method"].startswith("notifications/")
-        last = self._next_id()
+        """What each said. Not every line is answered for sure: then a ping after it ends the wait."""
+        last: int | str = self._next_id()
         if isinstance(step, bytes):
+            sure = AWAITED in step
+            last = "raw" if sure else last
             lines: list[Step] = [step]
         else:
+            sure = not step["method"].startswith("notifications/")
             lines = [{"jsonrpc": "2.0", **step, **({"id": last} if sure else {})}]
         if not sure:
             lines.append({"jsonrpc": "2.0", "id": last, "method": "ping"})
         return [_until(peer, lines, last, sure) for peer in peers]
 
 
-def _until(peer: Peer, lines: list[Step], last: int, included: bool) -> list[Message]:
+def _until(peer: Peer, lines: list[Step], last: int | str, included: bool) -> list[Message]:
     peer.send(*lines)
     said = [peer.receive()]
     while said[-1].get("id") != last:

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.official.pair import Step, call, handshake, request
+from tests.peers import Message
 
 RESOURCE = "memory://knowledge-graph"
 
@@ -18,19 +19,19 @@ def relation(source: str, target: str, kind: str = "knows") -> dict[str, Any]:
     return {"from": source, "to": target, "relationType": kind}
 
 
-def create(*entities: dict[str, Any]) -> Step:
+def create(*entities: dict[str, Any]) -> Message:
     return call("create_entities", entities=list(entities))
 
 
-def relate(*relations: dict[str, Any]) -> Step:
+def relate(*relations: dict[str, Any]) -> Message:
     return call("create_relations", relations=list(relations))
 
 
-def add(name: str, *contents: str) -> Step:
+def add(name: str, *contents: str) -> Message:
     return call("add_observations", observations=[{"entityName": name, "contents": list(contents)}])
 
 
-def forget(name: str, *observations: str) -> Step:
+def forget(name: str, *observations: str) -> Message:
     return call("delete_observations", deletions=[{"entityName": name, "observations": list(observations)}])
 
 
@@ -61,6 +62,34 @@ QUERIES = (
     *(".*", "thing", "THING", "knows", "e\u0301\u0301"),
 )
 JUNK: tuple[Any, ...] = (None, True, 0, 1.5, 1e300, "x", [], {}, ["x"], {"0": "x"}, [None], [[]], [{}])
+NO_TOOL: tuple[Any, ...] = ({}, {"name": 5}, {"name": []}, {"arguments": {}})
+NO_URI: tuple[Any, ...] = ({}, {"uri": 5}, {"uri": {}})
+NO_ARGUMENTS: tuple[Any, ...] = (None, True, 0, 1.5, "x", [], ["x"])
+WITH_URI = ("read", "subscribe", "unsubscribe")
+LINES = (
+    *(b"", b" ", b"{no json", b"[]", b"5", b'"x"', b"null", b"{}", b"\xff\xfe", b"\x00"),
+    b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]',
+    b'{"id":1,"method":"ping"}',
+    b'{"jsonrpc":"1.0","id":1,"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":1}',
+    b'{"jsonrpc":"2.0","method":"ping"}',
+    b'{"jsonrpc":"2.0","id":1,"method":5}',
+    b'{"jsonrpc":"2.0","id":null,"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":true,"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":[],"method":"ping"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}',
+    b'{"jsonrpc":"2.0","id":1,"method":"ping","params":5}',
+    b'{"jsonrpc":"2.0","id":1,"result":{}}',
+    b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}',
+    b'  {"jsonrpc":"2.0","id":1,"method":"ping"}\r',
+    b'{"jsonrpc":"2.0","id":"","method":"ping"}',
+    b'{"jsonrpc":"2.0","id":0,"method":"ping","params":{"unknown":[1,{}]}}',
+    b'{"jsonrpc":"2.0","id":-5,"method":"server/discover","params":{}}',
+    b'{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"search_nodes","arguments":{"query":1e400}}}',
+    b'{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"open_nodes","arguments":{"names":[-1e400]}}}',
+    b'{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"search_nodes","arguments":{"query":"a","query":"b"}}}',
+    b'{"jsonrpc":"2.0","id":"raw","method":"tools/call","params":{"name":"read_graph","_meta":{"progressToken":"t"}}}',
+)
 ARGUMENTS = {
     "create_entities": {"entities": [entity("A", "o")]},
     "create_relations": {"relations": [relation("A", "B")]},
@@ -266,6 +295,21 @@ CONVERSATIONS: dict[str, list[Step]] = {
         request("notifications/cancelled", {"requestId": 1, "reason": "too late"}),
         request("tools/list"),
     ],
+    "requests without what they need": [
+        *handshake(),
+        *(request("tools/call", params) for params in NO_TOOL),
+        *(request("tools/call", {"name": "read_graph", "arguments": junk}) for junk in NO_ARGUMENTS),
+        *(request("tools/call", {"name": "no_such_tool", "arguments": junk}) for junk in NO_ARGUMENTS),
+        *(request(f"resources/{what}", params) for what in WITH_URI for params in NO_URI),
+        READ,
+    ],
+    "lines that are no requests": [
+        *handshake(),
+        *LINES,
+        *handshake(),
+        READ,
+    ],
+    "calls before the handshake": [READ, create(entity("A")), request("tools/list"), *handshake(), READ],
     "the resource": [
         *handshake(),
         request("resources/list"),

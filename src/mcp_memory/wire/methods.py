@@ -134,7 +134,8 @@ def subscribe(session: Session, era: Era, ident: bytes, message: Message, line: 
 
 
 def unsubscribe(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
-    session.subscribed = session.subscribed and uri_in(session, message) != resources.URI
+    uri = uri_in(session, message)
+    session.subscribed = session.subscribed and uri != resources.URI
     return [reply(ident, b"{}")]
 
 
