@@ -56,6 +56,10 @@ class Asked:
         told: list[str] = self("open_nodes", names=[name])["entities"][0]["observations"]
         return told
 
+    def version(self) -> tuple[int, bytes]:
+        """What changes when the file is written, and not when it is read."""
+        return self.path.stat().st_mtime_ns, self.path.read_bytes()
+
     def beside(self) -> set[str]:
         """The names of the files that stand beside the memory file, without its lock."""
         return {file.name for file in self.path.parent.iterdir()} - {self.path.name, f"{self.path.name}.lock"}

@@ -76,10 +76,10 @@ def test_a_missing_end_is_no_line_until_somebody_creates_it(path: Path) -> None:
 def test_a_call_that_changes_nothing_writes_nothing(path: Path) -> None:
     memory = Asked(path)
     memory.create("Ada")
-    before = path.stat()
+    before = memory.version()
     memory.create("Ada")
 
-    assert path.stat() == before
+    assert memory.version() == before
 
 
 def test_every_file_is_later_than_the_one_it_replaced(path: Path) -> None:
@@ -229,7 +229,7 @@ def test_what_has_no_place_in_the_file_is_refused_before_anything_is_written(pat
     ada = {"name": "Ada", "entityType": "t", "observations": ["one"]}
     memory("create_entities", entities=[ada, {**ada, "name": "Bob"}])
     memory.relate("Ada", "Bob")
-    before = path.stat()
+    before = memory.version()
     relation = memory("search_relations", **{"from": "Ada"})["relations"][0]["id"]
     context = {"from": "Ada", "to": "Bob", "relationType": "met", "context": "at sea"}
     for tool, arguments, what in (
@@ -241,7 +241,7 @@ def test_what_has_no_place_in_the_file_is_refused_before_anything_is_written(pat
         with pytest.raises(Refused, match=f"{what}.*SQLite.*mcp-memory import"):
             memory(tool, **arguments)
 
-    assert path.stat() == before
+    assert memory.version() == before
     assert memory.is_sound()
 
 
@@ -289,6 +289,16 @@ def test_what_a_dead_process_left_is_removed_by_the_next_one(path: Path) -> None
     path.write_bytes(entity_line("Ada"))
     path.with_name("memory.jsonl.mcp-memory.tmp").write_bytes(b"half")
     memory = Asked(path)
+
+    assert memory.names() == ["Ada"]
+    assert memory.beside() == set()
+
+
+def test_what_a_dead_process_left_is_written_over(path: Path) -> None:
+    memory = Asked(path)
+    memory.names()
+    path.with_name("memory.jsonl.mcp-memory.tmp").write_bytes(b"half")
+    memory.create("Ada")
 
     assert memory.names() == ["Ada"]
     assert memory.beside() == set()

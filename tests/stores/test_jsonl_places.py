@@ -39,7 +39,7 @@ if os.name != "nt":
     def test_the_rights_of_the_file_are_kept(tmp_path: Path) -> None:
         path = tmp_path / "memory.jsonl"
         path.touch(0o600)
-        path.chmod(0o640)
+        path.chmod(0o666)
         Asked(path).create("Ada")
 
-        assert path.stat().st_mode & 0o777 == 0o640
+        assert path.stat().st_mode & 0o777 == 0o666
