@@ -22,6 +22,15 @@ def whether_there_is_a_file(pair: Pair, _: Said) -> tuple[str, str]:
     return str(pair.their_file.exists()), str(pair.our_file.exists())
 
 
+def the_files(pair: Pair, _: Said) -> tuple[str, str]:
+    return pair.their_content().decode(), pair.our_content().decode()
+
+
+def without_a_folder(pair: Pair) -> None:
+    for file in (pair.their_file, pair.our_file):
+        file.parent.rmdir()
+
+
 def how_many_there_are(_: Pair, said: Said) -> tuple[str, str]:
     theirs, ours = (len(messages[-1]["result"]["structuredContent"]["entities"]) for messages in said)
     return ("all" if theirs == MANY else "some"), ("all" if ours == MANY else "some")
@@ -36,6 +45,7 @@ class Difference(NamedTuple):
     theirs: str
     ours: str
     content: bytes | None = None  # of the file, beforehand
+    before: Callable[[Pair], None] | None = None
     together: tuple[Message, ...] = ()  # sent before the steps, without waiting for answers
     look: Callable[[Pair, Said], tuple[str, str]] = told
 
@@ -190,6 +200,31 @@ WANTED: tuple[Difference, ...] = (
         theirs="True",
         ours="False",
         look=whether_there_is_a_file,
+    ),
+    Difference(
+        "a call that changes nothing, and a file in another form than the official one",
+        "what need not be written is not written",
+        [create()],
+        content=ALICE + b"\n",
+        theirs=ALICE.decode(),
+        ours=ALICE.decode() + "\n",
+        look=the_files,
+    ),
+    Difference(
+        "a byte order mark",
+        "some editors of Windows put one there; to theirs it is a bad line",
+        [READ],
+        content=b"\xef\xbb\xbf" + ALICE,
+        theirs='"isError": true',
+        ours='"name": "Alice"',
+    ),
+    Difference(
+        "a folder that does not exist",
+        "ours makes it: whoever names a file wants to have it",
+        [create(entity("A"))],
+        before=without_a_folder,
+        theirs="ENOENT",
+        ours=UNREFUSED,
     ),
     # ── calls that come before the answer to the last one ────────────────────────────────────────────
     Difference(

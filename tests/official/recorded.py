@@ -343,7 +343,7 @@ CONVERSATIONS: dict[str, list[Step]] = {
         request("resources/unsubscribe", {"uri": RESOURCE}),
     ],
     **{
-        f"a handshake for {version}": [
+        f"a handshake for {version or 'no version'}": [
             *handshake(version),
             request("ping"),
             request("tools/list"),
@@ -353,3 +353,31 @@ CONVERSATIONS: dict[str, list[Step]] = {
         for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01", "")
     },
 }
+
+
+ADA = '{"type":"entity","name":"Ada","entityType":"person","observations":["żółć"]}'
+BOB = '{"type":"entity","name":"Bob","entityType":"person","observations":[]}'
+KNOWS = '{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}'
+# Files that others wrote: by hand, by a script, by an older server.
+FILES = {
+    "nothing": "",
+    "the official form": f"{ADA}\n{BOB}\n{KNOWS}",
+    "a line end at the end": f"{ADA}\n{BOB}\n",
+    "blank lines": f"\n\n{ADA}\n  \n{BOB}\n\n",
+    "line ends of Windows": f"{ADA}\r\n{BOB}\r\n{KNOWS}\r\n",
+    "relations first": f"{KNOWS}\n{BOB}\n{ADA}",
+    "a relation between nobody": KNOWS,
+    "keys of its own": f'{ADA[:-1]},"id":7,"tags":["x"]}}\n{BOB}\n{KNOWS[:-1]},"since":1843}}',
+    "keys in another order": '{"observations":["o"],"entityType":"t","name":"A","type":"entity"}',
+    "lines of another kind": f'{ADA}\n{{"type":"note","text":"x"}}\n{{"name":"no type"}}\n{BOB}',
+    "escapes where none are needed": ADA.replace("żółć", "\\u017c\\u00f3\\u0142\\u0107\\ud83d\\ude00\\u2028\\/"),
+    "blanks between": ADA.replace(":", " : ").replace(",", " , "),
+    "line ends of other scripts": ADA.replace("żółć", "\u2028\u2029\x85\x0c".replace("\x0c", "\\f")),
+}
+CONTINUED: list[Step] = [
+    READ,
+    call("search_nodes", query=""),
+    call("open_nodes", names=["Bob", "Ada", "A"]),
+    create(entity("New", "from here on", kind="person")),
+    READ,
+]

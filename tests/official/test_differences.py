@@ -14,6 +14,8 @@ from tests.official.pair import EVERYWHERE, Everywhere, Pair, alike, handshake
 def test_the_official_server_differs_as_the_table_says(row: Difference, tmp_path: Path) -> None:
     with Pair(tmp_path, row.content) as pair:
         pair.same(handshake())
+        if row.before:
+            row.before(pair)
         if row.together:
             pair.together(row.together)
         pair.same(row.steps[:-1])
