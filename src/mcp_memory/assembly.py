@@ -1,7 +1,7 @@
 """How the parts become a server: a file gets its store, a store its space, a space its desk.
 
 Nothing is opened here. A store opens its file at the first call that needs it, so a client has its
-answer to `initialize` before any disk is touched, and a file in trouble is told about in an answer."""
+answer to `initialize` before a fact is read, and a file in trouble is told about in an answer."""
 
 from __future__ import annotations
 

@@ -1,0 +1,188 @@
+"""What a client waits for, beside the official server in the same run: `.venv-dev/bin/python bench/stdio.py`.
+
+A raw client over pipes, one call after the other. The null echo is a loop that answers each line with
+itself: what pipes and Python cost before anything is done. Figures are medians; a busy machine makes
+all of them worse, which is why the ratios are printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.peers import node, npm_folder
+
+ENTITIES = 2_000
+BATCH = 50
+CALLS = 400
+STARTS = 15
+ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.buffer.flush()"
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+
+Call = Callable[[int], tuple[str, dict[str, Any]]]
+
+
+class Server:
+    """A program on the other end of two pipes."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            bufsize=0,
+        )
+        assert self.process.stdin and self.process.stdout
+        self.write = self.process.stdin.write
+        self.answers = open(self.process.stdout.fileno(), "rb", closefd=False)  # noqa: SIM115  (closed by `end`)
+
+    def ask(self, line: bytes) -> bytes:
+        self.write(line)
+        return self.answers.readline()
+
+    def resident_mb(self) -> float | None:
+        """Memory in use, where /proc tells it."""
+        try:
+            status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        except OSError:
+            return None
+        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def end(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.answers.close()
+
+
+class Contender:
+    """One way to start a memory server."""
+
+    def __init__(self, name: str, command: list[str], file: str, environment: dict[str, str]) -> None:
+        self.name = name
+        self.command = command
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_MEMORY_", "PYTHON"))}
+        self.environment = {**clean, **environment, "MEMORY_FILE_PATH": file}
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        server = Server(self.command, self.environment)
+        try:
+            yield server
+        finally:
+            server.end()
+
+
+def request(method: str, params: Any, ident: int = 1) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": params}).encode() + b"\n"
+
+
+def person(number: int) -> dict[str, Any]:
+    facts = [f"fact {n} about number {number}, long enough to be a sentence" for n in range(3)]
+    return {"name": f"person {number}", "entityType": "Person", "observations": facts}
+
+
+def open_nodes(number: int) -> tuple[str, dict[str, Any]]:
+    return "open_nodes", {"names": [f"person {number * 37 % ENTITIES}"]}
+
+
+def create_entities(number: int) -> tuple[str, dict[str, Any]]:
+    return "create_entities", {"entities": [person(ENTITIES + number)]}
+
+
+def measured(server: Server, call: Call) -> float:
+    """The median round trip of a call, in microseconds."""
+    times = []
+    for number in range(CALLS):
+        name, arguments = call(number)
+        line = request("tools/call", {"name": name, "arguments": arguments})
+        started = time.perf_counter()
+        answer = server.ask(line)
+        times.append(time.perf_counter() - started)
+        assert b'"result"' in answer and b'"isError":true' not in answer, answer
+    return median(times) * 1e6
+
+
+def fill(server: Server) -> None:
+    for start in range(0, ENTITIES, BATCH):
+        entities = [person(number) for number in range(start, start + BATCH)]
+        answer = server.ask(request("tools/call", {"name": "create_entities", "arguments": {"entities": entities}}))
+        assert b'"isError":true' not in answer, answer
+
+
+def started(contender: Contender) -> tuple[float, float | None]:
+    """The median time from spawn to the answer to `initialize`, in milliseconds, and the memory then."""
+    times, memory = [], None
+    for _ in range(STARTS):
+        begun = time.perf_counter()
+        with contender.running() as server:
+            server.ask(request("initialize", HELLO))
+            times.append(time.perf_counter() - begun)
+            memory = server.resident_mb()
+    return median(times) * 1e3, memory
+
+
+def measure(contender: Contender) -> dict[str, float | None]:
+    start_ms, resident = started(contender)
+    with contender.running() as server:
+        server.ask(request("initialize", HELLO))
+        server.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        fill(server)
+        return {
+            "spawn to initialize, ms": start_ms,
+            "resident after it, MB": resident,
+            "open_nodes, us": measured(server, open_nodes),
+            "create_entities (1 with 3), us": measured(server, create_entities),
+        }
+
+
+def echo() -> float:
+    server = Server([sys.executable, "-c", ECHO], dict(os.environ))
+    line = request("tools/call", {"name": "open_nodes", "arguments": {"names": ["person 1"]}})
+    times = []
+    for _ in range(CALLS):
+        begun = time.perf_counter()
+        server.ask(line)
+        times.append(time.perf_counter() - begun)
+    server.end()
+    return median(times) * 1e6
+
+
+def main() -> None:
+    official = npm_folder() / "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
+    ours = [sys.executable, "-m", "mcp_memory"]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "settings.toml"
+        settings.write_text("", encoding="utf-8")
+        # Compiled code is kept as an installed package keeps it.
+        plain = {"MCP_MEMORY_SETTINGS": str(settings), "PYTHONPYCACHEPREFIX": str(Path(folder) / "compiled")}
+        contenders = [
+            Contender("official, JSONL", [node(), str(official)], f"{folder}/official.jsonl", {}),
+            Contender("ours, database", ours, f"{folder}/ours.db", plain),
+            Contender("ours, official profile, JSONL", [*ours, "--profile=official"], f"{folder}/ours.jsonl", plain),
+        ]
+        print(f"{ENTITIES:,} entities, {CALLS} calls each, medians; null echo {echo():.0f} us\n")
+        base: dict[str, float | None] = {}
+        for contender in contenders:
+            figures = measure(contender)
+            base = base or figures
+            print(contender.name)
+            for name, figure in figures.items():
+                if figure is not None:
+                    print(f"  {name:<32}{figure:>9.1f}   {(base[name] or 0) / figure:>6.1f}x")
+
+
+if __name__ == "__main__":
+    main()
