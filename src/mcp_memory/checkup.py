@@ -47,7 +47,7 @@ def differences(one: Graph, other: Graph) -> Iterator[str]:
         for key in left.keys() | right.keys():
             if left.get(key) != right.get(key):
                 yield f"{what}[{key}]: {left.get(key)} and {right.get(key)}"
-        if left.keys() == right.keys() and list(left) != list(right):
+        if list(left) != sorted(left):
             yield f"the order of {what}"
     for what in ("entity_count", "observation_count", "relation_count", "type_counts", "relation_type_counts"):
         if getattr(one, what) != getattr(other, what):
@@ -57,25 +57,32 @@ def differences(one: Graph, other: Graph) -> Iterator[str]:
 def contradictions(graph: Graph) -> Iterator[str]:
     """Where the graph's own indexes disagree with its facts."""
     for entity in graph.by_id.values():
-        if graph.named(entity.name) != entity:
+        if graph.ids.get(entity.name) != entity.id:
             yield f"entity {entity.id} is not found by its name {entity.name!r}"
         ids = [seen.id for seen in entity.observations]
         if ids != sorted(set(ids)):
             yield f"observations of {entity.name!r} are out of order: {ids}"
-    if len(graph.by_name) != len(graph.by_id):
-        yield f"{len(graph.by_name)} names for {len(graph.by_id)} entities"
+    if len(graph.ids) != len(graph.by_id):
+        yield f"{len(graph.ids)} names for {len(graph.by_id)} entities"
     for relation in graph.relations.values():
         if relation.source not in graph.by_id or relation.target not in graph.by_id:
             yield f"relation {relation.id} has an end that does not exist"
-        if graph.relation(relation.source, relation.target, relation.relation_type) is not relation:
+        if graph.relation(relation.source, relation.target, relation.relation_type) != relation:
             yield f"relation {relation.id} is not found by its triple"
         for end in (relation.source, relation.target):
-            if relation.id not in graph.incident.get(end, {}):
+            if relation not in graph.incident_to(end):
                 yield f"relation {relation.id} is missing at entity {end}"
-    linked = sum(len(incident) for incident in graph.incident.values())
+    linked = sum(graph.degree(entity_id) for entity_id in graph.by_id)
     ends = sum(len({relation.source, relation.target}) for relation in graph.relations.values())
     if linked != ends:
         yield f"{linked} links for {ends} ends of relations"
-    for placeholder in graph.by_id.values():
-        if placeholder.is_placeholder and placeholder.id not in graph.incident:
-            yield f"placeholder {placeholder.name!r} has no relation left"
+    placeholders = {entity.id for entity in graph.by_id.values() if entity.is_placeholder}
+    if placeholders != graph.placeholders:
+        yield f"placeholders {placeholders} are taken for {graph.placeholders}"
+    for placeholder in placeholders:
+        if not graph.degree(placeholder):
+            yield f"placeholder {graph.name_of(placeholder)!r} has no relation left"
+    for entity_id, near in graph.neighbours(graph.by_id):
+        others = [r.target if r.source == entity_id else r.source for r in graph.relations_of(entity_id)]
+        if list(near) != [o for o in dict.fromkeys(others) if o != entity_id and o not in placeholders]:
+            yield f"the neighbours of entity {entity_id} are taken for {list(near)}"

@@ -1,6 +1,7 @@
 """What is known: the four facts of a space, and the limits that keep them sane.
 
-A fact is plain data with ids for its links. It knows no store, no wire and no clock."""
+A fact is plain data with ids for its links. It knows no store, no wire and no clock. Facts are packed
+as arrays in feeds and snapshots, so the order of fields is a format: new ones go last, with a default."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ PLACEHOLDER = "placeholder"
 NAME_BYTES = 1024
 
 
-class Observation(msgspec.Struct):
+class Observation(msgspec.Struct, array_like=True):
     """One thing known about an entity, in free text."""
 
     id: int
@@ -28,7 +29,7 @@ class Observation(msgspec.Struct):
     similarity_flag: int = 0
 
 
-class Entity(msgspec.Struct):
+class Entity(msgspec.Struct, array_like=True):
     """A named node; its observations stand in order of arrival."""
 
     id: int
@@ -51,7 +52,7 @@ class Entity(msgspec.Struct):
         return [seen.text for seen in self.observations if seen.superseded_at is None]
 
 
-class Relation(msgspec.Struct):
+class Relation(msgspec.Struct, array_like=True):
     """A directed, typed link between two entities; an ended one stays as history."""
 
     id: int
@@ -67,7 +68,7 @@ class Relation(msgspec.Struct):
         return self.ended_at is None
 
 
-class Reflection(msgspec.Struct):
+class Reflection(msgspec.Struct, array_like=True):
     """Prose that gives meaning to an entity, a session, a relation or everything."""
 
     id: int

@@ -1,7 +1,9 @@
-"""The resident read model of a space: what is true now, in dictionaries, and how changes alter it.
+"""The resident read model of a space: what is true now, and how changes alter it.
 
 The graph never decides and never writes: it answers primitive questions and applies entries of the
-feed. Everything it holds can be rebuilt from a store; two graphs fed the same entries are equal."""
+feed. It stands on a packed base (what was true when the base was made) and keeps objects only for
+what changed since, so that a large space costs bytes. Everything it holds can be rebuilt from a store;
+two graphs fed the same entries are equal."""
 
 from __future__ import annotations
 
@@ -38,44 +40,78 @@ from mcp_memory.changes import (
     RelationRevived,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
+from mcp_memory.shelf import Shelf
 
 if TYPE_CHECKING:
+    from mcp_memory.base import Base
     from mcp_memory.search.text import TextIndex
 
 by_id = attrgetter("id")
-Triple = tuple[int, int, str]
+
+# Answers kept ready are kept by pages of this many ids, so that a change spoils one page only.
+PAGE_BITS = 8
 
 
 class Graph:
     """One space in memory. `seq` is the last entry of the feed that it has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: Base | None = None) -> None:
+        self._base = base
         self.seq = 0
-        self.by_id: dict[int, Entity] = {}  # in order of id, which is order of creation
-        self.by_name: dict[str, Entity] = {}  # placeholders included
-        self.relations: dict[int, Relation] = {}  # in order of id
-        self.triples: dict[Triple, Relation] = {}
-        self.incident: dict[int, dict[int, Relation]] = {}  # entity id -> its relations, ended ones included
+        self.by_id: Shelf[Entity] = Shelf(base and base.entities)
+        self.relations: Shelf[Relation] = Shelf(base and base.relations)
+        self.ids: dict[str, int] = {}  # by name, placeholders included
+        self.placeholders: set[int] = set()
         self.reflections: dict[int, Reflection] = {}
-        self.next_entity = 1
-        self.next_observation = 1
-        self.next_relation = 1
-        self.next_reflection = 1
+        # Ids of the relations touching an entity, in order, where they differ from the base.
+        self._links: dict[int, list[int]] = {}
+        # Made when first asked for, dropped when a relation of the entity changes:
+        self._near: dict[int, Sequence[int]] = {}  # its neighbours
+        self._out: dict[int, dict[tuple[int, str], int]] = {}  # target and type -> relation
+        self.next_entity = self.next_observation = self.next_relation = self.next_reflection = 1
         self.entity_count = 0
         self.observation_count = 0  # active ones
         self.relation_count = 0  # active ones
         self.type_counts: Counter[str] = Counter()
         self.relation_type_counts: Counter[str] = Counter()
-        # Entities whose text changed since somebody who keeps an index last emptied this set.
+        # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
         self._texts: TextIndex | None = None
+        # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
+        self.fragments: dict[str, msgspec.Raw] = {}
+        self.entity_pages: dict[int, Any] = {}
+        self.relation_pages: dict[int, Any] = {}
+        if base is not None:
+            self._stand_on(base)
+
+    def _stand_on(self, base: Base) -> None:
+        counts = base.counts
+        self.seq = counts.seq
+        self.ids = base.names()
+        self.placeholders = set(base.header.placeholders)
+        self.reflections = {reflection.id: reflection for reflection in base.header.reflections}
+        self.next_entity, self.next_observation = counts.next_entity, counts.next_observation
+        self.next_relation, self.next_reflection = counts.next_relation, counts.next_reflection
+        self.entity_count, self.observation_count = counts.entities, counts.observations
+        self.relation_count = counts.relations
+        self.type_counts, self.relation_type_counts = Counter(counts.types), Counter(counts.relation_types)
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────
 
     def find(self, name: str) -> Entity | None:
         """The entity of exactly this name, if it was created."""
-        entity = self.by_name.get(name)
-        return None if entity is None or entity.status == PLACEHOLDER else entity
+        entity_id = self.id_of(name)
+        return None if entity_id is None else self.by_id[entity_id]
+
+    def id_of(self, name: str) -> int | None:
+        """Its id, without looking at the entity."""
+        entity_id = self.ids.get(name)
+        return None if entity_id in self.placeholders else entity_id
+
+    def named(self, name: str) -> Entity | None:
+        """The entity of this name, or the placeholder that stands for it."""
+        entity_id = self.ids.get(name)
+        return None if entity_id is None else self.by_id[entity_id]
 
     def __getitem__(self, name: str) -> Entity:
         entity = self.find(name)
@@ -84,7 +120,7 @@ class Graph:
         return entity
 
     def __contains__(self, name: str) -> bool:
-        return self.find(name) is not None
+        return self.id_of(name) is not None
 
     def entities(self) -> Iterator[Entity]:
         """Every entity, in order of creation."""
@@ -94,51 +130,69 @@ class Graph:
         """Every relation that is true now, in order of creation."""
         return (relation for relation in self.relations.values() if relation.ended_at is None)
 
+    def incident_to(self, entity_id: int) -> list[Relation]:
+        """Every relation touching an entity, ended ones included, in order of creation."""
+        return [self.relations[relation_id] for relation_id in self._linked(entity_id)]
+
     def relations_of(self, entity_id: int) -> list[Relation]:
         """The relations touching an entity that are true now, in order of creation."""
-        incident = self.incident.get(entity_id)
-        if not incident:
-            return []
-        return sorted((r for r in incident.values() if r.ended_at is None), key=by_id)
+        return [relation for relation in self.incident_to(entity_id) if relation.ended_at is None]
 
     def relations_touching(self, entity_ids: Iterable[int]) -> list[Relation]:
         """The relations with at least one end among these, each once, in order of creation."""
-        found: dict[int, Relation] = {}
+        found: set[int] = set()
         for entity_id in entity_ids:
-            incident = self.incident.get(entity_id)
-            if incident:
-                found.update(incident)
-        return sorted((r for r in found.values() if r.ended_at is None), key=by_id)
+            found.update(self._linked(entity_id))
+        relations = map(self.relations.__getitem__, sorted(found))
+        return [relation for relation in relations if relation.ended_at is None]
+
+    def degree(self, entity_id: int) -> int:
+        """How many relations touch an entity, ended ones included."""
+        return len(self._linked(entity_id))
 
     def relation(self, source: int, target: int, relation_type: str) -> Relation | None:
         """The relation of this triple, active or ended: there is at most one."""
-        return self.triples.get((source, target, relation_type))
-
-    def named(self, name: str) -> Entity | None:
-        """The entity of this name, or the placeholder that stands for it."""
-        return self.by_name.get(name)
+        relation_id = self._outgoing(source).get((target, relation_type))
+        return None if relation_id is None else self.relations[relation_id]
 
     def name_of(self, entity_id: int) -> str:
         return self.by_id[entity_id].name
 
-    def incident_to(self, entity_id: int) -> list[Relation]:
-        """Every relation touching an entity, ended ones included, in order of creation."""
-        return sorted(self.incident.get(entity_id, {}).values(), key=by_id)
-
-    def degree(self, entity_id: int) -> int:
-        """How many relations touch an entity, ended ones included."""
-        return len(self.incident.get(entity_id, ()))
-
     def neighbours(self, entity_ids: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """For each entity those that an active relation joins it with, each once, in order of creation
         of the relations; neither itself nor placeholders."""
+        near = self._near
         for entity_id in entity_ids:
-            found: dict[int, None] = {}
-            for relation in self.relations_of(entity_id):
-                other = relation.target if relation.source == entity_id else relation.source
-                if other != entity_id and not self.by_id[other].is_placeholder:
-                    found[other] = None
-            yield entity_id, tuple(found)
+            found = near.get(entity_id)
+            if found is None:
+                found = near[entity_id] = self._look_around(entity_id)
+            yield entity_id, found
+
+    def _look_around(self, entity_id: int) -> Sequence[int]:
+        if self._base is not None and entity_id not in self._links:
+            return self._base.near(entity_id)
+        found: dict[int, None] = {}
+        for relation in self.relations_of(entity_id):
+            other = relation.target if relation.source == entity_id else relation.source
+            if other != entity_id and other not in self.placeholders:
+                found[other] = None
+        return tuple(found)
+
+    def _linked(self, entity_id: int) -> Sequence[int]:
+        links = self._links.get(entity_id)
+        if links is None:
+            return self._base.incident(entity_id) if self._base is not None else ()
+        return links
+
+    def _outgoing(self, source: int) -> dict[tuple[int, str], int]:
+        out = self._out.get(source)
+        if out is None:
+            out = self._out[source] = {
+                (relation.target, relation.relation_type): relation.id
+                for relation in self.incident_to(source)
+                if relation.source == source
+            }
+        return out
 
     @property
     def texts(self) -> TextIndex:
@@ -150,7 +204,7 @@ class Graph:
         self._texts.refresh(self.touched)
         return self._texts
 
-    # ── changes ──────────────────────────────────────────────────────────────────────────────────
+    # ── changes: entities ────────────────────────────────────────────────────────────────────────
 
     def apply(self, entries: Iterable[Entry]) -> None:
         """Make these entries true. They are valid: whoever wrote them planned them on this graph."""
@@ -160,50 +214,65 @@ class Graph:
                 APPLY[type(change)](self, change, at)
             self.seq = entry.seq
 
+    def insert(self, entity: Entity) -> None:
+        """Take in an entity as it is."""
+        entity_id = entity.id
+        self.by_id.add(entity)
+        self.ids[entity.name] = entity_id
+        if self._base is not None and entity_id < self.next_entity:
+            self._links[entity_id] = []  # back from the dead: the base may remember relations of its first life
+        if entity_id >= self.next_entity:
+            self.next_entity = entity_id + 1
+        if entity.observations and entity.observations[-1].id >= self.next_observation:
+            self.next_observation = entity.observations[-1].id + 1
+        if entity.status == PLACEHOLDER:
+            self.placeholders.add(entity_id)
+            return
+        self.entity_count += 1
+        self.observation_count += len(entity.active())
+        self.type_counts[entity.entity_type] += 1
+        self._spoil(entity)
+
+    def _spoil(self, entity: Entity) -> None:
+        """Drop what is kept ready of an entity."""
+        self.touched.add(entity.id)
+        self.fragments.pop(entity.name, None)
+        self.entity_pages.pop(entity.id >> PAGE_BITS, None)
+
     def _created(self, change: EntityCreated, at: str) -> None:
         first = change.first
         observations = [Observation(first + i, text, at) for i, text in enumerate(change.texts)]
-        if change.fills is not None:
-            incident = self._remove_placeholder(change.fills)
         entity = Entity(change.id, change.name, change.entity_type, change.status, at, at, observations)
+        if change.fills is None:
+            self.insert(entity)
+            return
+        relations = self._unlinked(change.fills)
+        self._remove(change.fills)
         self.insert(entity)
-        if change.fills is not None:
-            self._adopt(change.fills, change.id, incident)
-
-    def insert(self, entity: Entity) -> None:
-        """Take in an entity as it is."""
-        in_order = entity.id >= self.next_entity
-        self.by_id[entity.id] = entity
-        self.by_name[entity.name] = entity
-        if in_order:
-            self.next_entity = entity.id + 1
-        else:  # something restored: rare, and order is a promise
-            self.by_id = dict(sorted(self.by_id.items()))
-        if entity.observations:
-            self.next_observation = max(self.next_observation, entity.observations[-1].id + 1)
-        if entity.status != PLACEHOLDER:
-            self.entity_count += 1
-            self.observation_count += len(entity.active())
-            self.type_counts[entity.entity_type] += 1
-            self.touched.add(entity.id)
-
-    def _remove_placeholder(self, placeholder_id: int) -> dict[int, Relation]:
-        placeholder = self.by_id.pop(placeholder_id)
-        del self.by_name[placeholder.name]
-        return self.incident.pop(placeholder_id, {})
-
-    def _adopt(self, placeholder_id: int, entity_id: int, incident: dict[int, Relation]) -> None:
-        """Give the relations of a placeholder, already gone, to the entity that took its place."""
-        for relation in incident.values():
-            self._unlink(relation)
-            if relation.source == placeholder_id:
-                relation.source = entity_id
-            if relation.target == placeholder_id:
-                relation.target = entity_id
+        for relation in relations:
+            if relation.source == change.fills:
+                relation.source = entity.id
+            if relation.target == change.fills:
+                relation.target = entity.id
             self._link(relation)
 
+    def _unlinked(self, entity_id: int) -> list[Relation]:
+        """Take every relation off an entity and the entity's neighbours; they can be linked again."""
+        relations = [self.relations.mutable(relation_id) for relation_id in self._linked(entity_id)]
+        self._links[entity_id] = []  # first, or taking them off one by one would cost the square of a hub
+        for relation in relations:
+            self._unlink(relation)
+        return relations
+
+    def _remove(self, entity_id: int) -> Entity:
+        entity = self.by_id.pop(entity_id)
+        del self.ids[entity.name]
+        self.placeholders.discard(entity_id)
+        self._spoil(entity)
+        return entity
+
     def _altered(self, change: EntityAltered, at: str) -> None:
-        entity = self.by_id[change.id]
+        entity = self.by_id.mutable(change.id)
         if change.entity_type is not None and change.entity_type != entity.entity_type:
             _decrement(self.type_counts, entity.entity_type)
             self.type_counts[change.entity_type] += 1
@@ -214,37 +283,41 @@ class Graph:
 
     def _touch(self, entity: Entity, at: str) -> None:
         entity.updated_at = at
-        self.touched.add(entity.id)
+        self._spoil(entity)
 
-    def _deleted(self, change: EntityDeleted, at: str) -> None:
-        entity = self.by_id.pop(change.id)
-        del self.by_name[entity.name]
-        for relation in list(self.incident.get(change.id, {}).values()):
-            self._drop(relation)
-        self.incident.pop(change.id, None)
-        if not entity.is_placeholder:
+    def _deleted(self, change: EntityDeleted | EntityAbsorbed, at: str) -> None:
+        for relation in self._unlinked(change.id):
+            self._forget(relation)
+        was_placeholder = change.id in self.placeholders
+        entity = self._remove(change.id)
+        if not was_placeholder:
             self.entity_count -= 1
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
-        self.touched.add(entity.id)
 
     def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
         for reflection in self.reflections.values():
             if reflection.target_type == "entity" and reflection.target_id == change.id:
                 reflection.target_id = change.into
-        self._deleted(EntityDeleted(change.id), at)
+        self._deleted(change, at)
+
+    def _entity_restored(self, change: EntityRestored, at: str) -> None:
+        fact = change.fact
+        # A copy: the entry may live on in a feed, and facts of the graph are altered in place.
+        self.insert(msgspec.structs.replace(fact, observations=[copy(seen) for seen in fact.observations]))
+
+    # ── changes: observations ────────────────────────────────────────────────────────────────────
 
     def _observed(self, change: ObservationsAdded, at: str) -> None:
-        entity = self.by_id[change.entity]
-        entity.observations.extend(
-            Observation(change.first + i, text, at, change.kind) for i, text in enumerate(change.texts)
-        )
-        self.next_observation = max(self.next_observation, change.first + len(change.texts))
+        entity = self.by_id.mutable(change.entity)
+        first, kind = change.first, change.kind
+        entity.observations.extend(Observation(first + i, text, at, kind) for i, text in enumerate(change.texts))
+        self.next_observation = max(self.next_observation, first + len(change.texts))
         self.observation_count += len(change.texts)
         self._touch(entity, at)
 
     def _superseded(self, change: ObservationSuperseded, at: str) -> None:
-        entity = self.by_id[change.entity]
+        entity = self.by_id.mutable(change.entity)
         for observation in entity.observations:
             if observation.id == change.id:
                 observation.superseded_at = at
@@ -254,7 +327,7 @@ class Graph:
         self._touch(entity, at)
 
     def _unobserved(self, change: ObservationsDeleted, at: str) -> None:
-        entity = self.by_id[change.entity]
+        entity = self.by_id.mutable(change.entity)
         gone = set(change.ids)
         self.observation_count -= sum(seen.id in gone for seen in entity.active())
         entity.observations = [seen for seen in entity.observations if seen.id not in gone]
@@ -264,7 +337,7 @@ class Graph:
         self._touch(entity, at)
 
     def _moved(self, change: ObservationsMoved, at: str) -> None:
-        source, target = self.by_id[change.source], self.by_id[change.target]
+        source, target = self.by_id.mutable(change.source), self.by_id.mutable(change.target)
         moving = set(change.ids)
         target.observations = sorted(
             target.observations + [seen for seen in source.observations if seen.id in moving], key=by_id
@@ -274,42 +347,67 @@ class Graph:
         self._touch(target, at)
 
     def _flagged(self, change: ObservationFlagged, at: str) -> None:
-        for observation in self.by_id[change.entity].observations:
+        for observation in self.by_id.mutable(change.entity).observations:
             if observation.id == change.id:
                 observation.similarity_flag = change.flag
 
-    def _related(self, change: RelationCreated, at: str) -> None:
-        self.keep(Relation(change.id, change.source, change.target, change.relation_type, at, change.context))
+    def _observation_restored(self, change: ObservationRestored, at: str) -> None:
+        entity = self.by_id.mutable(change.entity)
+        insort(entity.observations, copy(change.fact), key=by_id)
+        self.next_observation = max(self.next_observation, change.fact.id + 1)
+        self.observation_count += change.fact.superseded_at is None
+        self._spoil(entity)
+
+    # ── changes: relations ───────────────────────────────────────────────────────────────────────
 
     def keep(self, relation: Relation) -> None:
         """Take in a relation as it is, active or ended."""
-        in_order = relation.id >= self.next_relation
-        self.relations[relation.id] = relation
-        if in_order:
+        self.relations.add(relation)
+        if relation.id >= self.next_relation:
             self.next_relation = relation.id + 1
-        else:
-            self.relations = dict(sorted(self.relations.items()))
         self._link(relation)
         if relation.ended_at is None:
             self._count(relation, 1)
 
+    def _related(self, change: RelationCreated, at: str) -> None:
+        self.keep(Relation(change.id, change.source, change.target, change.relation_type, at, change.context))
+
     def _link(self, relation: Relation) -> None:
-        self.triples[relation.source, relation.target, relation.relation_type] = relation
-        for end in (relation.source, relation.target):
-            incident = self.incident.get(end)
-            if incident is None:
-                self.incident[end] = {relation.id: relation}
+        out = self._out.get(relation.source)
+        if out is not None:
+            out[relation.target, relation.relation_type] = relation.id
+        for end in _ends(relation):
+            links = self._own_links(end)
+            if links and links[-1] > relation.id:
+                insort(links, relation.id)
             else:
-                incident[relation.id] = relation
+                links.append(relation.id)
+        self._spoil_relation(relation)
+
+    def _own_links(self, entity_id: int) -> list[int]:
+        """The links of an entity as a list that may be altered: once touched, the base is not asked again."""
+        links = self._links.get(entity_id)
+        if links is None:
+            links = self._links[entity_id] = list(self._linked(entity_id))
+        return links
 
     def _unlink(self, relation: Relation) -> None:
-        del self.triples[relation.source, relation.target, relation.relation_type]
-        for end in {relation.source, relation.target}:
-            incident = self.incident.get(end)
-            if incident is not None:
-                incident.pop(relation.id, None)
-                if not incident:
-                    del self.incident[end]
+        out = self._out.get(relation.source)
+        if out is not None:
+            out.pop((relation.target, relation.relation_type), None)
+        for end in _ends(relation):
+            links = self._own_links(end)
+            if relation.id in links:
+                links.remove(relation.id)
+        self._spoil_relation(relation)
+
+    def _spoil_relation(self, relation: Relation) -> None:
+        """Drop what is kept ready of a relation and of its ends' neighbourhoods."""
+        self.relation_pages.pop(relation.id >> PAGE_BITS, None)
+        for end in (relation.source, relation.target):
+            self._near.pop(end, None)
+            if self._base is not None:
+                self._own_links(end)
 
     def _count(self, relation: Relation, step: int) -> None:
         self.relation_count += step
@@ -318,60 +416,59 @@ class Graph:
         else:
             _decrement(self.relation_type_counts, relation.relation_type)
 
-    def _drop(self, relation: Relation) -> None:
-        del self.relations[relation.id]
-        self._unlink(relation)
+    def _forget(self, relation: Relation) -> None:
+        """Drop a relation that is linked nowhere any more."""
+        self.relations.pop(relation.id)
         if relation.ended_at is None:
             self._count(relation, -1)
 
     def _ended(self, change: RelationEnded, at: str) -> None:
-        relation = self.relations[change.id]
+        relation = self.relations.mutable(change.id)
         relation.ended_at = at
         self._count(relation, -1)
+        self._spoil_relation(relation)
 
     def _revived(self, change: RelationRevived, at: str) -> None:
-        relation = self.relations[change.id]
+        relation = self.relations.mutable(change.id)
         relation.ended_at = None
         if change.context is not None:
             relation.context = change.context
         self._count(relation, 1)
+        self._spoil_relation(relation)
 
     def _repointed(self, change: RelationRepointed, at: str) -> None:
-        relation = self.relations[change.id]
+        relation = self.relations.mutable(change.id)
         self._unlink(relation)
         relation.source, relation.target = change.source, change.target
         self._link(relation)
 
     def _unrelated(self, change: RelationDeleted, at: str) -> None:
-        self._drop(self.relations[change.id])
+        relation = self.relations.mutable(change.id)
+        self._unlink(relation)
+        self._forget(relation)
 
-    def _reflected(self, change: ReflectionAdded, at: str) -> None:
-        self.remember(
-            Reflection(change.id, change.target_type, change.target_id, change.author, change.content, change.mood, at)
-        )
+    def _relation_restored(self, change: RelationRestored, at: str) -> None:
+        self.keep(copy(change.fact))
+
+    # ── changes: reflections ─────────────────────────────────────────────────────────────────────
 
     def remember(self, reflection: Reflection) -> None:
         """Take in a reflection as it is."""
         self.reflections[reflection.id] = reflection
         self.next_reflection = max(self.next_reflection, reflection.id + 1)
 
-    def _entity_restored(self, change: EntityRestored, at: str) -> None:
-        fact = change.fact
-        # A copy: the entry may live on in a feed, and facts of the graph are altered in place.
-        self.insert(msgspec.structs.replace(fact, observations=[copy(seen) for seen in fact.observations]))
-
-    def _observation_restored(self, change: ObservationRestored, at: str) -> None:
-        entity = self.by_id[change.entity]
-        insort(entity.observations, copy(change.fact), key=by_id)
-        self.next_observation = max(self.next_observation, change.fact.id + 1)
-        self.observation_count += change.fact.superseded_at is None
-        self.touched.add(entity.id)
-
-    def _relation_restored(self, change: RelationRestored, at: str) -> None:
-        self.keep(copy(change.fact))
+    def _reflected(self, change: ReflectionAdded, at: str) -> None:
+        self.remember(
+            Reflection(change.id, change.target_type, change.target_id, change.author, change.content, change.mood, at)
+        )
 
     def _reflection_restored(self, change: ReflectionRestored, at: str) -> None:
         self.remember(copy(change.fact))
+
+
+def _ends(relation: Relation) -> tuple[int, ...]:
+    """The entities a relation touches, each once."""
+    return (relation.source,) if relation.source == relation.target else (relation.source, relation.target)
 
 
 def _decrement(counts: Counter[str], key: str) -> None:

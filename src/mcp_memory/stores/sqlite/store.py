@@ -17,6 +17,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.base import Base
 from mcp_memory.changes import Entry, decode_changes, encode_changes
 from mcp_memory.graph import Graph
 from mcp_memory.stores.sqlite import checking, loading
@@ -29,7 +30,7 @@ from mcp_memory.stores.sqlite.connection import (
 )
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
-from mcp_memory.stores.sqlite.schema import prepare
+from mcp_memory.stores.sqlite.schema import OURS, prepare, recognise
 from mcp_memory.stores.store import Finding, StoreFault, StoreReadOnly
 
 log = logging.getLogger("mcp_memory")
@@ -70,32 +71,45 @@ class SqliteStore:
 
     def _open(self) -> apsw.Connection:
         with self._writing, plain_words(self.path):
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            self.read_only = False
+            _make_folder(os.path.dirname(self.path))
             try:
-                connection = connect(self.path, self.durability)
+                connection = self._open_for_writing()
+                self.read_only = False
             except (apsw.ReadOnlyError, apsw.CantOpenError):
                 if not os.path.exists(self.path):
                     raise
-                connection = connect_read_only(self.path)
+                connection = self._open_for_reading()
                 self.read_only = True
-            try:
-                self._has_vectors = load_vectors(connection)
-                if not self.read_only:
-                    prepare(connection, self.path, self._has_vectors)
-                self._projected = connection.execute(FEED.projected).get
-            except apsw.ReadOnlyError:
-                connection.close()
-                connection = connect_read_only(self.path)
-                self.read_only = True
-                self._projected = connection.execute(FEED.projected).get
-            except BaseException:
-                connection.close()
-                raise
             self._calls = connection
             self._identity = _identity(self.path)
             self._version = -1
             return connection
+
+    def _open_for_writing(self) -> apsw.Connection:
+        connection = connect(self.path, self.durability, recognise)
+        try:
+            self._has_vectors = load_vectors(connection)
+            prepare(connection, self.path, self._has_vectors)
+            self._projected = connection.execute(FEED.projected).get
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _open_for_reading(self) -> apsw.Connection:
+        connection = connect_read_only(self.path)
+        try:
+            if recognise(connection, self.path) != OURS:
+                raise StoreReadOnly(
+                    f"The memory file {self.path} must be brought to this version's form before it can be read, "
+                    "and it may not be written. Allow writing to it and to its folder, or copy it elsewhere."
+                )
+            self._has_vectors = load_vectors(connection)
+            self._projected = connection.execute(FEED.projected).get
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _projecting(self) -> apsw.Connection:
         if self._projections is None:
@@ -212,7 +226,7 @@ class SqliteStore:
             try:
                 # A savepoint is a read transaction of its own, and also fits inside a write.
                 with connection:
-                    graph = loading.load(connection)
+                    graph = Graph(Base(loading.pack(connection)))
                     graph.apply(_entry(row) for row in connection.execute(FEED.news, (graph.seq,)))
                     self._version = connection.execute("PRAGMA data_version").get
             except apsw.Error:
@@ -321,6 +335,15 @@ class SqliteStore:
 def _entry(row: tuple[Any, ...]) -> Entry:
     seq, at, body, origin, tool, part = row
     return Entry(seq, at, decode_changes(body), origin, tool, part)
+
+
+def _make_folder(folder: str) -> None:
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise StoreFault(
+            f"The folder {folder} cannot be made ({error.strerror}). Make it, or start with another --memory-file."
+        ) from error
 
 
 def _identity(path: str) -> tuple[int, int] | None:

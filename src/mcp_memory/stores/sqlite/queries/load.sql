@@ -2,7 +2,8 @@
 select id, name, entity_type, status, created_at, updated_at from entities order by id
 
 -- observations --
-select entity_id, id, content, created_at, kind, supersedes, superseded_at, similarity_flag from observations order by id
+select entity_id, id, content, created_at, kind, supersedes, superseded_at, similarity_flag from observations
+ order by entity_id, id
 
 -- relations --
 -- `active` decides, as the documents say; an ended relation without a time ended when it was created.
