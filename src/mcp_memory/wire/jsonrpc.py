@@ -118,8 +118,21 @@ def fault_in(line: bytes) -> Fault | None:
     except RecursionError:
         return Fault(PARSE_ERROR, "Parse error: nested too deeply", salvaged_id(line))
     except ValueError as fault:
-        return Fault(PARSE_ERROR, f"Parse error: {fault}", salvaged_id(line))
+        # Lone surrogates, bad UTF-8: a request to its sender, who waits for an answer to it.
+        return Fault(PARSE_ERROR, f"Parse error: {fault}", salvaged_id(line) if _is_json_to_others(line) else NULL)
     return _fault_of(loose, line)
+
+
+def _is_json_to_others(line: bytes) -> bool:
+    import json
+
+    try:
+        json.loads(line.decode("utf-8", "replace"))
+    except RecursionError:
+        return True
+    except ValueError:
+        return False
+    return True
 
 
 def _fault_of(loose: _Loose, line: bytes) -> Fault | None:
@@ -159,7 +172,7 @@ def salvaged_id(line: bytes, tail: bytes = b"") -> bytes:
     token = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]]', re.DOTALL)
     value = re.compile(rb"\s*:\s*" + number_or_text + rb"\s*[,}]", re.DOTALL)
     if len(line) > SEARCHED:
-        line, tail = line[:SEARCHED], line[-ENDING:]
+        line, tail = line[:SEARCHED], tail or line[-ENDING:]
     depth = 0
     for found in token.finditer(line):
         mark = found[0]
