@@ -243,6 +243,9 @@ CONVERSATIONS: dict[str, list[Step]] = {
         relate(relation("never", "ever")),
         call("delete_entities", entityNames=["never", "ever"]),
         create(entity("ever")),
+        relate(relation("ever", "phantom"), relation("phantom", "shade")),
+        call("delete_entities", entityNames=["ever"]),
+        call("delete_entities", entityNames=["shade"]),
         READ,
     ],
     "texts in every script": [

@@ -48,7 +48,7 @@ def test_every_store_gives_the_same_answers_and_is_sound_after_every_call(title:
     for number, step in enumerate(calls(title)):
         one, other = (ask(it, step) for it in desks)
         assert one == other
-        if number % 50 == 0:
+        if number < 40:  # all of most conversations, and the beginning of the longest
             assert [it.space.check() for it in desks] == [[], []]
 
     assert [it.space.check() for it in desks] == [[], []]
