@@ -6,46 +6,35 @@ not kept aside first. Ids count from the start of the file and live as long as t
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
 
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
-from mcp_memory.stores.filelock import FileLock
 from mcp_memory.stores.lines import BadLine, Reading, changes_of, foreign, lines_of, nothing_of_ours, read_lines
-from mcp_memory.stores.quarantine import Quarantine
-from mcp_memory.stores.sheet import Sheet, refusal
+from mcp_memory.stores.onefile import PATIENCE, TIDYING_PATIENCE, OneFile
+from mcp_memory.stores.plain import refuse_unkeepable
+from mcp_memory.stores.sheet import Sheet
 from mcp_memory.stores.store import (
     CannotHold,
     Finding,
     StoreBusy,
     StoreDamaged,
     StoreFault,
-    StoreFull,
     StoreReadOnly,
 )
-from mcp_memory.stores.wholefile import Stamp, WholeFile
+from mcp_memory.stores.wholefile import Stamp
 
 log = logging.getLogger("mcp_memory")
 
-PATIENCE = 15.0  # for the lock before a write
-TIDYING_PATIENCE = 1.0  # for the lock when a reader would like to keep bad lines aside
 REPORTED = 5  # bad lines told one by one; the rest is counted
-FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
-class JsonlStore:
-    """One `.jsonl` (or `.json`) file, with `<file>.lock` and perhaps `<file>.quarantine` beside it.
-
-    Durability `normal`: an answered write survives the death of every process; the disk itself is
-    flushed in the next quiet moment (not on Windows), so a power cut may take back what was written
-    since the last one. `sync`: file and directory are flushed before every answer."""
+class JsonlStore(OneFile):
+    """One `.jsonl` (or `.json`) file. With durability `sync` its directory is flushed before every answer too."""
 
     def __init__(
         self,
@@ -54,19 +43,10 @@ class JsonlStore:
         durability: str = "normal",
         patience: float = PATIENCE,
     ) -> None:
-        self.path = os.path.abspath(path)
-        self._sync = durability == "sync"
-        self._patience = patience
+        super().__init__(path, durability=durability, patience=patience)
         self._unsaved = False
-        self._unflushed = False
         self._reported: set[bytes] = set()
-        self._aim()
         self._forget()
-
-    def _aim(self) -> None:
-        self._file = WholeFile(self.path)
-        self._lock = FileLock(f"{self._file.target}.lock")
-        self._quarantine = Quarantine(self._file.target)
 
     def _forget(self) -> None:
         self._stamp: Stamp | None = None  # of the version that the sheet is about
@@ -91,43 +71,14 @@ class JsonlStore:
             self._unsaved = False
             self._lock.release()
 
-    def _acquire(self, patience: float) -> None:
-        if self._file.moved():
-            self._lock.close()
-            self._aim()
-        try:
-            try:
-                taken = self._lock.acquire(patience)
-            except FileNotFoundError:
-                os.makedirs(os.path.dirname(self._file.target), exist_ok=True)
-                taken = self._lock.acquire(patience)
-        except OSError as error:
-            self._fail(error, "write")
-        if not taken:
-            raise StoreBusy(
-                f"Another program has kept {self._lock.path} locked for {patience:g} s; nothing was changed. "
-                "Repeat the call, or end the other program."
-            )
-
     def write(self, entries: list[Entry]) -> None:
-        for entry in entries:
-            for change in entry.changes:
-                what = refusal(change)
-                if what is not None:
-                    raise CannotHold(
-                        f"A JSONL memory file has no place for {what}; nothing was changed. A SQLite memory has: "
-                        f"set the memory file to a .db path and run `mcp-memory import {self.path}`."
-                    )
+        refuse_unkeepable(entries, "JSONL", self.path)
         self._refuse_read_only()
         self._unsaved = True
         try:
             self._sheet.apply(entries)
         except UnicodeEncodeError:
             raise CannotHold("A text holds half of a surrogate pair, which UTF-8 cannot write. Leave it out.") from None
-
-    def _refuse_read_only(self) -> None:
-        if not self._file.is_writable():
-            raise StoreReadOnly(_read_only(self._file.target))
 
     def _save(self) -> None:
         data = self._sheet.render()
@@ -164,12 +115,6 @@ class JsonlStore:
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
-    def _look(self) -> Stamp:
-        try:
-            return self._file.look()
-        except OSError as error:
-            self._fail(error, "read")
-
     def news_since(self, graph: Graph) -> list[Entry] | None:
         if self._look() != self._stamp or graph.seq != self._sheet.seq:
             return None
@@ -179,9 +124,6 @@ class JsonlStore:
         if self._look() != self._stamp:
             self._read()
         return self._sheet.graph()
-
-    def feed(self) -> None:
-        return None
 
     def _read(self) -> None:
         self._forget()
@@ -240,18 +182,6 @@ class JsonlStore:
             log.warning("%s: tidying up waits for the next write: %s", self.path, error)
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────
-
-    def settle(self, seconds: float | None = None) -> None:
-        """Flush to the disk what was answered from the system's memory. May run beside everything else."""
-        if self._unflushed:
-            self._unflushed = False
-            try:
-                self._file.flush()
-            except OSError as error:
-                self._fail(error, "flush")
-
-    def behind(self) -> int:
-        return 0
 
     def check(self, repair: bool) -> list[Finding]:
         """Does the file say what the store believes, and is nothing lying about?"""
@@ -312,18 +242,3 @@ class JsonlStore:
     def close(self) -> None:
         self._lock.close()
         self._forget()
-
-    def _fail(self, error: OSError, doing: str) -> NoReturn:
-        if error.errno in FULL:
-            raise StoreFull(
-                f"No space left to write {self.path}; nothing was changed. Free some space and repeat the call."
-            ) from error
-        if doing == "write" and error.errno in FORBIDDEN:
-            raise StoreReadOnly(_read_only(error.filename or self._file.target)) from error
-        raise StoreFault(
-            f"Cannot {doing} {self.path}: {error.strerror or error}. Put that right and repeat the call."
-        ) from error
-
-
-def _read_only(path: str) -> str:
-    return f"{path} may not be written; nothing was changed. Reading goes on. Allow writing and repeat the call."

@@ -10,26 +10,15 @@ from typing import Any
 
 from mcp_memory.changes import (
     AnyChange,
-    EntityAltered,
-    EntityCreated,
     EntityRestored,
     Entry,
-    ObservationFlagged,
-    ObservationRestored,
-    ObservationsAdded,
-    ObservationSuperseded,
-    ReflectionAdded,
-    ReflectionRestored,
     RelationCreated,
-    RelationEnded,
     RelationRepointed,
     RelationRestored,
-    RelationRevived,
 )
-from mcp_memory.facts import ACTIVE, GENERIC_KIND, PLACEHOLDER, Observation
+from mcp_memory.facts import PLACEHOLDER
 from mcp_memory.graph import Graph
 from mcp_memory.stores.lines import entity_line, relation_line
-from mcp_memory.tools.inverses import AUTOMATIC
 
 
 class Sheet:
@@ -43,7 +32,7 @@ class Sheet:
         self.seq = base.seq
 
     def apply(self, entries: list[Entry]) -> None:
-        """Make these true here. They hold nothing that `refusal` refuses."""
+        """Make these true here. They hold nothing that a plain format has no place for."""
         graph = self._own_graph()
         graph.apply(entries)
         self.seq = graph.seq
@@ -117,54 +106,4 @@ RELATION_WRITTEN: dict[type[AnyChange], Callable[[Any], int]] = {
     RelationCreated: lambda change: change.id,
     RelationRepointed: lambda change: change.id,
     RelationRestored: lambda change: change.fact.id,
-}
-
-
-def refusal(change: AnyChange) -> str | None:
-    """What of this change the format has no place for."""
-    judge = UNKEEPABLE.get(type(change))
-    return judge(change) if judge is not None else None
-
-
-def _status(status: str | None) -> str | None:
-    return f"the status {status!r}" if status not in (None, ACTIVE, PLACEHOLDER) else None
-
-
-def _kind(kind: str) -> str | None:
-    return f"observations of kind {kind!r}" if kind != GENERIC_KIND else None
-
-
-def _context(context: str | None) -> str | None:
-    # An automatic one says nothing that the relation and its opposite do not.
-    return "the context of a relation" if context and not context.startswith(AUTOMATIC) else None
-
-
-def _observation(seen: Observation) -> str | None:
-    if seen.supersedes is not None or seen.superseded_at is not None:
-        return "superseded observations"
-    return "flags of observations" if seen.similarity_flag else _kind(seen.kind)
-
-
-def _entity(change: EntityRestored) -> str | None:
-    return _status(change.fact.status) or next(filter(None, map(_observation, change.fact.observations)), None)
-
-
-def _relation(change: RelationRestored) -> str | None:
-    return "ended relations" if change.fact.ended_at is not None else _context(change.fact.context)
-
-
-UNKEEPABLE: dict[type[AnyChange], Callable[[Any], str | None]] = {
-    EntityCreated: lambda change: _status(change.status),
-    EntityAltered: lambda change: _status(change.status),
-    EntityRestored: _entity,
-    ObservationsAdded: lambda change: _kind(change.kind),
-    ObservationRestored: lambda change: _observation(change.fact),
-    ObservationSuperseded: lambda change: "superseded observations",
-    ObservationFlagged: lambda change: "flags of observations" if change.flag else None,
-    RelationCreated: lambda change: _context(change.context),
-    RelationRevived: lambda change: _context(change.context),
-    RelationRestored: _relation,
-    RelationEnded: lambda change: "ended relations",
-    ReflectionAdded: lambda change: "reflections",
-    ReflectionRestored: lambda change: "reflections",
 }

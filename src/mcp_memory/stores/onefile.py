@@ -1,0 +1,95 @@
+"""What stores that live in one file of their own have in common: its lock, its quarantine, its errors in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import NoReturn
+
+from mcp_memory.stores.filelock import FileLock
+from mcp_memory.stores.quarantine import Quarantine
+from mcp_memory.stores.store import StoreBusy, StoreFault, StoreFull, StoreReadOnly
+from mcp_memory.stores.wholefile import Stamp, WholeFile
+
+PATIENCE = 15.0  # for the lock before a write
+TIDYING_PATIENCE = 1.0  # for the lock when a reader would like to keep something aside
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class OneFile:
+    """One memory file, with `<file>.lock` and perhaps `<file>.quarantine` beside it.
+
+    Durability `normal`: an answered write survives the death of every process; the disk itself is
+    flushed in the next quiet moment (not on Windows), so a power cut may take back what was written
+    since the last one. `sync`: the disk is flushed before every answer."""
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
+        self.path = os.path.abspath(path)
+        self._sync = durability == "sync"
+        self._patience = patience
+        self._unflushed = False
+        self._aim()
+
+    def _aim(self) -> None:
+        self._file = WholeFile(self.path)
+        self._lock = FileLock(f"{self._file.target}.lock")
+        self._quarantine = Quarantine(self._file.target)
+
+    def _acquire(self, patience: float) -> None:
+        if self._file.moved():
+            self._lock.close()
+            self._aim()
+        try:
+            try:
+                taken = self._lock.acquire(patience)
+            except FileNotFoundError:
+                os.makedirs(os.path.dirname(self._file.target), exist_ok=True)
+                taken = self._lock.acquire(patience)
+        except OSError as error:
+            self._fail(error, "write")
+        if not taken:
+            raise StoreBusy(
+                f"Another program has kept {self._lock.path} locked for {patience:g} s; nothing was changed. "
+                "Repeat the call, or end the other program."
+            )
+
+    def _refuse_read_only(self) -> None:
+        if not self._file.is_writable():
+            raise StoreReadOnly(read_only(self._file.target))
+
+    def _look(self) -> Stamp:
+        try:
+            return self._file.look()
+        except OSError as error:
+            self._fail(error, "read")
+
+    def feed(self) -> None:
+        return None
+
+    def behind(self) -> int:
+        return 0
+
+    def settle(self, seconds: float | None = None) -> None:
+        """Flush to the disk what was answered from the system's memory. May run beside everything else."""
+        if self._unflushed:
+            self._unflushed = False
+            try:
+                self._file.flush()
+            except OSError as error:
+                self._fail(error, "flush")
+
+    def _fail(self, error: OSError, doing: str) -> NoReturn:
+        if error.errno in FULL:
+            raise StoreFull(
+                f"No space left to write {self.path}; nothing was changed. Free some space and repeat the call."
+            ) from error
+        if doing == "write" and error.errno in FORBIDDEN:
+            raise StoreReadOnly(read_only(error.filename or self._file.target)) from error
+        raise StoreFault(
+            f"Cannot {doing} {self.path}: {error.strerror or error}. Put that right and repeat the call."
+        ) from error
+
+
+def read_only(path: str) -> str:
+    return f"{path} may not be written; nothing was changed. Reading goes on. Allow writing and repeat the call."
