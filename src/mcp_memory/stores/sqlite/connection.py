@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import apsw
@@ -25,16 +25,22 @@ PRAGMAS = (
 )
 
 
-def connect(path: str, durability: str) -> apsw.Connection:
-    """A connection with every documented pragma, for reading and writing."""
+def connect(
+    path: str, durability: str, examine: Callable[[apsw.Connection, str], object] | None = None
+) -> apsw.Connection:
+    """A connection with every documented pragma, for reading and writing.
+
+    `examine` looks at the file first and may refuse it: the pragmas below turn any database into a WAL one."""
     connection = apsw.Connection(path)
     try:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        if examine is not None:
+            examine(connection, path)
         for pragma in PRAGMAS:
             connection.execute(pragma).get  # noqa: B018  (reading the answer runs the statement to its end)
         if durability == "sync":
             connection.execute("PRAGMA synchronous = FULL")
-    except apsw.Error:
+    except BaseException:
         connection.close()
         raise
     return connection

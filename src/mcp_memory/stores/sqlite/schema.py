@@ -5,37 +5,76 @@ open the file at the same moment."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
 import apsw
 
 from mcp_memory.stores.sqlite.queries import read_sql
+from mcp_memory.stores.sqlite.vectors import bring_vectors, vectors_wanted
 from mcp_memory.stores.store import StoreDamaged, StoreFault
 
 VERSION = 1
+# What brings a file from the version before to this one: a file of schema/, run in one transaction.
+UPGRADES: dict[int, str] = {}
+
+# What a file can be when it is opened.
+NEW, ADOPTABLE, OURS = "new", "adoptable", "ours"
+
+STATEMENT = re.compile(r"^CREATE (VIRTUAL TABLE|TABLE|INDEX) (\w+)[^;]*", re.MULTILINE)
+
+
+class Piece(NamedTuple):
+    """One table or index of the document."""
+
+    kind: str
+    name: str
+    sql: str
+
+
+def documented() -> list[Piece]:
+    """Everything the data model document describes, except the two vector tables."""
+    found = STATEMENT.finditer(read_sql("schema", "0001_documented.sql"))
+    return [Piece(match[1].lower(), match[2], match[0]) for match in found]
+
+
+def recognise(connection: apsw.Connection, path: str) -> str:
+    """What this file is. A stranger's and a newer one are refused before anything of them is touched."""
+    names = table_names(connection)
+    if {"change", "space_state", "db_metadata"} <= names:
+        version = schema_version(connection)
+        if version > VERSION:
+            raise StoreFault(
+                f"{path} was written by a newer mcp-memory (schema {version}, this one knows {VERSION}). "
+                "Upgrade mcp-memory; the file was left as it is."
+            )
+        return OURS
+    if not names:
+        return NEW
+    if {"entities", "observations", "relations"} <= names:
+        return ADOPTABLE
+    raise StoreDamaged(
+        f"{path} is an SQLite database of some other program; it was left as it is. Choose another --memory-file."
+    )
 
 
 def prepare(connection: apsw.Connection, path: str, has_vectors: bool) -> None:
     """Make this file a space of the current schema."""
-    names = _tables(connection)
-    if "change" not in names:
-        if not names:
-            _create(connection, has_vectors)
-        elif {"entities", "observations", "relations"} <= names:
-            from mcp_memory.stores.sqlite.adoption import adopt
+    state = recognise(connection, path)
+    if state == NEW:
+        _create(connection, has_vectors)
+    elif state == ADOPTABLE:
+        from mcp_memory.stores.sqlite.adoption import adopt
 
-            adopt(connection, path, has_vectors)
-        else:
-            raise StoreDamaged(
-                f"{path} is an SQLite database of some other program; it was left as it is. "
-                "Choose another --memory-file."
-            )
-    version = schema_version(connection)
-    if version > VERSION:
-        raise StoreFault(
-            f"{path} was written by a newer mcp-memory (schema {version}, this one knows {VERSION}). "
-            "Upgrade mcp-memory; the file was left as it is."
-        )
-    if has_vectors and not {"entity_embeddings", "reflection_embeddings"} <= names and "change" in names:
-        _add_vectors(connection)
+        adopt(connection, path, has_vectors)
+    if schema_version(connection) < VERSION:
+        _upgrade(connection)
+    if has_vectors and vectors_wanted(connection):
+        # Born, or adopted, on a machine without sqlite-vec.
+        with transaction(connection):
+            bring_vectors(connection)
 
 
 def schema_version(connection: apsw.Connection) -> int:
@@ -43,36 +82,34 @@ def schema_version(connection: apsw.Connection) -> int:
     return int(found or 0)
 
 
-def _tables(connection: apsw.Connection) -> set[str]:
+def table_names(connection: apsw.Connection) -> set[str]:
     return {name for (name,) in connection.execute("select name from sqlite_master where type = 'table'")}
 
 
+@contextmanager
+def transaction(connection: apsw.Connection) -> Iterator[None]:
+    """All of it or nothing, alone among the writers from the first statement on."""
+    connection.execute("begin immediate")
+    try:
+        yield
+        connection.execute("commit")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("rollback")
+        raise
+
+
 def _create(connection: apsw.Connection, has_vectors: bool) -> None:
-    connection.execute("begin immediate")
-    try:
-        if "change" not in _tables(connection):  # another process may have been faster
-            create_tables(connection, has_vectors)
+    with transaction(connection):
+        if "change" not in table_names(connection):  # another process may have been faster
+            connection.execute(read_sql("schema", "0001_documented.sql"))
+            if has_vectors:
+                bring_vectors(connection)
             connection.execute(read_sql("schema", "0003_feed.sql"))
-        connection.execute("commit")
-    except BaseException:
-        connection.execute("rollback")
-        raise
 
 
-def create_tables(connection: apsw.Connection, has_vectors: bool) -> None:
-    """The documented tables, in an empty file."""
-    connection.execute(read_sql("schema", "0001_documented.sql"))
-    if has_vectors:
-        connection.execute(read_sql("schema", "0002_vectors.sql"))
-
-
-def _add_vectors(connection: apsw.Connection) -> None:
-    """A file born on a machine without sqlite-vec gets its vector tables."""
-    connection.execute("begin immediate")
-    try:
-        if "entity_embeddings" not in _tables(connection):
-            connection.execute(read_sql("schema", "0002_vectors.sql"))
-        connection.execute("commit")
-    except BaseException:
-        connection.execute("rollback")
-        raise
+def _upgrade(connection: apsw.Connection) -> None:
+    with transaction(connection):
+        for version in range(schema_version(connection) + 1, VERSION + 1):
+            connection.execute(read_sql("schema", UPGRADES[version]))
+            connection.execute("update db_metadata set value = ? where key = 'schema_version'", (str(version),))

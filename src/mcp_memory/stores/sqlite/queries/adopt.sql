@@ -1,0 +1,17 @@
+-- entity_ids --
+select id from entities
+
+-- reflection_texts --
+select id, content from reflections
+
+-- orphan_reflection_vectors --
+select rowid from reflection_embeddings where rowid not in (select id from reflections)
+
+-- forget_reflection_vector --
+delete from reflection_embeddings where rowid = ?
+
+-- counts --
+select (select count(*) from entities), (select count(*) from relations), (select count(*) from reflections)
+
+-- former_version --
+delete from db_metadata where key = 'schema_version'
