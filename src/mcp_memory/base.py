@@ -10,21 +10,21 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcp_memory.facts import PLACEHOLDER, Entity, Reflection, Relation
+from mcp_memory.search.words import WordPacker
 from mcp_memory.shelf import Packed
+
+if TYPE_CHECKING:
+    from mcp_memory.search.words import Words
 
 MAGIC = b"MCPGRAPH"
 VERSION = 1
 ALIGNMENT = 8
-ARRAYS = ("entity_ids", "entity_offsets", "relation_ids", "relation_offsets", "incident_offsets", "incident") + (
-    "near_offsets",
-    "near",
-)
-BLOBS = ("entities", "relations", "names")
+BLOBS = ("entities", "relations", "names", "vocabulary")  # every other section is an array of numbers
 
 encode = msgspec.msgpack.Encoder().encode
 decode_names = msgspec.msgpack.Decoder(list[str]).decode
@@ -51,7 +51,9 @@ class Header(msgspec.Struct):
     version: int
     counts: Counts
     placeholders: list[int]
+    loops: list[int]
     reflections: list[Reflection]
+    type_names: list[str]
     sections: dict[str, tuple[int, int]]
     origin: str = ""  # which store this was made from, and where in its history
 
@@ -73,7 +75,7 @@ class Base:
         self.blobs: dict[str, memoryview] = {}
         for name, (offset, length) in self.header.sections.items():
             part = view[body + offset : body + offset + length]
-            if name in ARRAYS:
+            if name not in BLOBS:
                 self.arrays[name] = part.cast("q")
             else:
                 self.blobs[name] = part
@@ -83,9 +85,25 @@ class Base:
             a["relation_ids"], a["relation_offsets"], b["relations"], decode_relation
         )
 
+        self.name_list = decode_names(b["names"])
+
     def names(self) -> dict[str, int]:
         """Every name, placeholders included, with its id."""
-        return dict(zip(decode_names(self.blobs["names"]), self.arrays["entity_ids"].tolist(), strict=True))
+        return dict(zip(self.name_list, self.arrays["entity_ids"].tolist(), strict=True))
+
+    def types_of_entities(self) -> Iterator[tuple[int, str]]:
+        """Id and type of every entity that is no placeholder."""
+        kinds = self.header.type_names
+        pairs = zip(self.arrays["entity_ids"], self.arrays["entity_types"], strict=True)
+        return ((entity_id, kinds[number]) for entity_id, number in pairs if number >= 0)
+
+    def words(self) -> Words | None:
+        """The word index, if it was packed too."""
+        if "vocabulary" not in self.blobs:
+            return None
+        from mcp_memory.search.words import Words
+
+        return Words({**self.arrays, **self.blobs})
 
     def incident(self, entity_id: int) -> list[int]:
         """Ids of the relations touching an entity, in order."""
@@ -121,10 +139,14 @@ def is_intact(buffer: Any) -> bool:
 class Packer:
     """Makes a base from facts that come in order of id, holding none of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_words: bool = False) -> None:
         self.counts = Counts()
         self.names: list[str] = []
         self.placeholders: list[int] = []
+        self.loops: list[int] = []
+        self.entity_types = array("q")  # number of the type; -1 for a placeholder
+        self._type_numbers: dict[str, int] = {}
+        self.words = WordPacker() if with_words else None
         self.entities = bytearray()
         self.relations = bytearray()
         self.entity_ids, self.relation_ids = array("q"), array("q")
@@ -146,7 +168,11 @@ class Packer:
             counts.next_observation = max(counts.next_observation, entity.observations[-1].id + 1)
         if entity.status == PLACEHOLDER:
             self.placeholders.append(entity.id)
+            self.entity_types.append(-1)
             return
+        self.entity_types.append(self._type_numbers.setdefault(entity.entity_type, len(self._type_numbers)))
+        if self.words is not None:
+            self.words.add(entity)
         counts.entities += 1
         counts.observations += len(entity.active())
         self.types[entity.entity_type] += 1
@@ -160,6 +186,8 @@ class Packer:
         _append(self._incident, source, relation.id)
         if source != target:
             _append(self._incident, target, relation.id)
+        else:
+            self.loops.append(relation.id)
         if relation.ended_at is None:
             self.counts.relations += 1
             self.relation_types[relation.relation_type] += 1
@@ -192,6 +220,8 @@ class Packer:
             "entities": self.entities,
             "relations": self.relations,
             "names": encode(self.names),
+            "entity_types": self.entity_types,
+            **({} if self.words is None else self.words.sections()),
         }
         return b"".join(self._assembled(parts, origin))
 
@@ -210,7 +240,9 @@ class Packer:
             length = memoryview(part).nbytes
             sections[name] = (offset, length)
             offset = _aligned(offset + length)
-        header = encode(Header(VERSION, self.counts, self.placeholders, self.reflections, sections, origin))
+        kinds = list(self._type_numbers)
+        whole = Header(VERSION, self.counts, self.placeholders, self.loops, self.reflections, kinds, sections, origin)
+        header = encode(whole)
         yield MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header
         yield _padding(len(MAGIC) + 16 + len(header))
         for part in parts.values():

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -58,10 +59,11 @@ class Graph:
     def __init__(self, base: Base | None = None) -> None:
         self._base = base
         self.seq = 0
-        self.by_id: Shelf[Entity] = Shelf(base and base.entities)
-        self.relations: Shelf[Relation] = Shelf(base and base.relations)
+        self.by_id: Shelf[Entity] = Shelf(base.entities if base else None)
+        self.relations: Shelf[Relation] = Shelf(base.relations if base else None)
         self.ids: dict[str, int] = {}  # by name, placeholders included
         self.placeholders: set[int] = set()
+        self.loops: set[int] = set()  # relations of an entity to itself
         self.reflections: dict[int, Reflection] = {}
         # Ids of the relations touching an entity, in order, where they differ from the base.
         self._links: dict[int, list[int]] = {}
@@ -77,6 +79,7 @@ class Graph:
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
         self._texts: TextIndex | None = None
+        self._of_type: dict[str, dict[int, None]] | None = None
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, msgspec.Raw] = {}
         self.entity_pages: dict[int, Any] = {}
@@ -89,6 +92,7 @@ class Graph:
         self.seq = counts.seq
         self.ids = base.names()
         self.placeholders = set(base.header.placeholders)
+        self.loops = set(base.header.loops)
         self.reflections = {reflection.id: reflection for reflection in base.header.reflections}
         self.next_entity, self.next_observation = counts.next_entity, counts.next_observation
         self.next_relation, self.next_reflection = counts.next_relation, counts.next_reflection
@@ -146,6 +150,14 @@ class Graph:
         relations = map(self.relations.__getitem__, sorted(found))
         return [relation for relation in relations if relation.ended_at is None]
 
+    def relations_among(self, entity_ids: Collection[int]) -> list[Relation]:
+        """The active relations with both ends among these, in order of creation."""
+        # Such a relation is linked to two of them, or is a loop; no relation need be looked at to know.
+        linked = Counter(chain.from_iterable(map(self._linked, entity_ids)))
+        inside = [relation_id for relation_id, ends in linked.items() if ends == 2 or relation_id in self.loops]
+        relations = map(self.relations.__getitem__, sorted(inside))
+        return [relation for relation in relations if relation.ended_at is None]
+
     def degree(self, entity_id: int) -> int:
         """How many relations touch an entity, ended ones included."""
         return len(self._linked(entity_id))
@@ -156,7 +168,24 @@ class Graph:
         return None if relation_id is None else self.relations[relation_id]
 
     def name_of(self, entity_id: int) -> str:
+        if self._base is not None:
+            row = self._base.entities.row(entity_id)
+            if row is not None:  # an id keeps its name for ever
+                return self._base.name_list[row]
         return self.by_id[entity_id].name
+
+    def ids_of_type(self, entity_type: str) -> dict[int, None]:
+        """The entities of a type, in order of creation; ask, don't keep."""
+        if self._of_type is None:
+            self._of_type = {}
+            for entity_id, kind in self._types():
+                self._of_type.setdefault(kind, {})[entity_id] = None
+        return self._of_type.get(entity_type, {})
+
+    def _types(self) -> Iterator[tuple[int, str]]:
+        if self._base is None or self.by_id.live or self.by_id.covered:
+            return ((entity.id, entity.entity_type) for entity in self.entities())
+        return self._base.types_of_entities()
 
     def neighbours(self, entity_ids: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """For each entity those that an active relation joins it with, each once, in order of creation
@@ -200,7 +229,7 @@ class Graph:
         if self._texts is None:
             from mcp_memory.search.text import TextIndex
 
-            self._texts = TextIndex(self)
+            self._texts = TextIndex(self, self._base.words() if self._base else None)
         self._texts.refresh(self.touched)
         return self._texts
 
@@ -231,6 +260,11 @@ class Graph:
         self.entity_count += 1
         self.observation_count += len(entity.active())
         self.type_counts[entity.entity_type] += 1
+        if self._of_type is not None:
+            if entity_id + 1 == self.next_entity:
+                self._of_type.setdefault(entity.entity_type, {})[entity_id] = None
+            else:
+                self._of_type = None
         self._spoil(entity)
 
     def _spoil(self, entity: Entity) -> None:
@@ -277,6 +311,7 @@ class Graph:
             _decrement(self.type_counts, entity.entity_type)
             self.type_counts[change.entity_type] += 1
             entity.entity_type = change.entity_type
+            self._of_type = None
         if change.status is not None:
             entity.status = change.status
         self._touch(entity, at)
@@ -294,6 +329,8 @@ class Graph:
             self.entity_count -= 1
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
+            if self._of_type is not None:
+                del self._of_type[entity.entity_type][entity.id]
 
     def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
         for reflection in self.reflections.values():
@@ -376,6 +413,8 @@ class Graph:
         out = self._out.get(relation.source)
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
+        if relation.source == relation.target:
+            self.loops.add(relation.id)
         for end in _ends(relation):
             links = self._own_links(end)
             if links and links[-1] > relation.id:
@@ -395,6 +434,7 @@ class Graph:
         out = self._out.get(relation.source)
         if out is not None:
             out.pop((relation.target, relation.relation_type), None)
+        self.loops.discard(relation.id)
         for end in _ends(relation):
             links = self._own_links(end)
             if relation.id in links:

@@ -24,7 +24,7 @@ class Packed(Generic[F]):
         self.ids = ids
         self.offsets = offsets
         self.blob = blob
-        self._decode = decode
+        self._decode: Callable[[Any], F] = decode
         self._first = ids[0] if len(ids) else 0
         self._is_dense = len(ids) > 0 and ids[-1] - self._first + 1 == len(ids)
 
@@ -37,7 +37,8 @@ class Packed(Generic[F]):
         return row if row < len(self.ids) and self.ids[row] == fact_id else None
 
     def at(self, row: int) -> F:
-        return self._decode(self.blob[self.offsets[row] : self.offsets[row + 1]])
+        fact: F = self._decode(self.blob[self.offsets[row] : self.offsets[row + 1]])
+        return fact
 
 
 class Shelf(Generic[F]):
@@ -46,7 +47,7 @@ class Shelf(Generic[F]):
     __slots__ = ("_in_order", "_last", "covered", "live", "packed")
 
     def __init__(self, packed: Packed[F] | None = None) -> None:
-        self.packed = packed if packed is not None and len(packed.ids) else None
+        self.packed: Packed[F] | None = packed if packed is not None and len(packed.ids) else None
         self.live: dict[int, F] = {}
         self.covered: set[int] = set()  # packed ids that are live now, or gone
         self._last = 0

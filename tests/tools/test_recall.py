@@ -122,4 +122,6 @@ def test_stats_follow_every_change(club: Caller) -> None:
     assert after["totalObservations"] == 3
     assert after["searchIndexEntries"] == before["searchIndexEntries"] + 5  # dee person one two three
     club("delete_entities", entityNames=["Dee"])
-    assert club("graph_stats") == before
+    again = club("graph_stats")
+    counted = ("entities", "relations", "totalObservations", "searchIndexEntries")
+    assert [again[key] for key in counted] == [before[key] for key in counted]

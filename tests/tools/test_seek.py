@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mcp_memory.changes import EntityCreated, Entry
 from mcp_memory.graph import Graph
 from mcp_memory.search.folding import fold
-from mcp_memory.search.text import fields
+from mcp_memory.search.words import searched as fields
 from tests.conftest import Caller, link, person
 
 
@@ -121,4 +121,4 @@ def test_the_literal_set_is_what_reading_everything_would_find(told: list[list[s
     folded = fold(query)
     everything = [e.id for e in graph.entities() if folded and any(folded in fold(text) for text in fields(e))]
 
-    assert [entity.id for entity in graph.texts.literal(query)] == everything
+    assert graph.texts.literal(query) == everything

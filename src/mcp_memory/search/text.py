@@ -7,46 +7,49 @@ scanned at memory speed; the entities of the words found are checked against the
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Entity
 from mcp_memory.search.folding import WORD, fold, words
 from mcp_memory.search.stopwords import STOP_WORDS
+from mcp_memory.search.words import Words, pack, searched
 
 if TYPE_CHECKING:
     from mcp_memory.graph import Graph
 
 # BM25 as everybody uses it.
 K1, B = 1.2, 0.75
-# Exact term counts are only taken for this many of the most promising entities.
+# Texts are only read for this many of the most promising entities.
 MOST_RANKED = 500
+# Once this many entities changed, and a quarter of all, the index is packed anew.
+MOST_CHANGED = 5000
 # New words are scanned from a list until there are so many that joining them pays.
 MOST_RECENT = 512
 
 
-def fields(entity: Entity) -> list[str]:
-    """What is searched of an entity."""
-    return [entity.name, entity.entity_type, *entity.texts()]
-
-
 class TextIndex:
-    """Which words occur in which entities; follows the graph, entity by entity."""
+    """Which words occur in which entities: a packed index, and over it what changed since it was made."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, packed: Words | None = None) -> None:
         self.graph = graph
+        if packed is None:
+            packed = pack(graph.entities())
+            graph.touched.clear()
+        self._pack(packed)
+
+    def _pack(self, packed: Words) -> None:
+        self.packed = packed
+        self.hidden: set[int] = set()  # entities that changed: what is packed of them no longer counts
         self.postings: dict[str, set[int]] = {}
         self.words_of: dict[int, frozenset[str]] = {}
         self.lengths: dict[int, int] = {}
-        self.total_length = 0
-        self.pairs = 0  # (word, entity)
-        self.word_bytes = 0
-        self._vocabulary = "\n"  # every word once ever used, each between line ends
+        self.total_length = packed.total_length
+        self.pairs = packed.pairs  # (word, entity)
+        self.documents = len(packed.owners())
+        self._vocabulary = "\n"  # every word once used by a changed entity, each between line ends
         self._recent: list[str] = []
-        self._known: dict[str, str] = {}  # one string for each word
-        for entity in graph.entities():
-            self._add(entity)
+        self._known: set[str] = set()
 
     def refresh(self, touched: set[int]) -> None:
         """Index these entities anew, and empty the set."""
@@ -58,91 +61,116 @@ class TextIndex:
             if entity is not None and not entity.is_placeholder:
                 self._add(entity)
         touched.clear()
+        if len(self.words_of) > max(MOST_CHANGED, len(self.packed.owners()) // 4):
+            self._pack(pack(self.graph.entities()))
 
     def _add(self, entity: Entity) -> None:
-        if entity.id in self.words_of:
-            return
-        found = words("\n".join(fields(entity)))
-        distinct = frozenset(map(self._word, found))
-        self.words_of[entity.id] = distinct
+        found = words("\n".join(searched(entity)))
+        distinct = self.words_of[entity.id] = frozenset(found)
         self.lengths[entity.id] = len(found)
+        self.documents += 1
         self.total_length += len(found)
         self.pairs += len(distinct)
         for word in distinct:
             holders = self.postings.get(word)
             if holders is None:
                 self.postings[word] = {entity.id}
-                self.word_bytes += len(word.encode())
+                if word not in self._known:
+                    self._known.add(word)
+                    self._recent.append(word)
             else:
                 holders.add(entity.id)
 
-    def _word(self, word: str) -> str:
-        known = self._known.get(word)
-        if known is None:
-            self._known[word] = known = word
-            self._recent.append(word)
-        return known
-
     def _remove(self, entity_id: int) -> None:
-        gone = self.words_of.pop(entity_id, frozenset())
-        self.total_length -= self.lengths.pop(entity_id, 0)
+        gone = self.words_of.pop(entity_id, None)
+        if gone is None:
+            self._hide(entity_id)
+            return
+        self.documents -= 1
+        self.total_length -= self.lengths.pop(entity_id)
         self.pairs -= len(gone)
         for word in gone:
             holders = self.postings[word]
             holders.discard(entity_id)
             if not holders:
                 del self.postings[word]
-                self.word_bytes -= len(word.encode())
+
+    def _hide(self, entity_id: int) -> None:
+        counts = None if entity_id in self.hidden else self.packed.counts(entity_id)
+        if counts is not None:
+            self.hidden.add(entity_id)
+            self.documents -= 1
+            self.total_length -= counts[0]
+            self.pairs -= counts[1]
+
+    @property
+    def vocabulary_size(self) -> tuple[int, int]:
+        """How many words are kept, and their bytes; words no longer used go when the index is packed."""
+        words_kept = len(self.packed) + len(self._known)
+        letters = len(self.packed.vocabulary.encode()) - 1 - len(self.packed)
+        return words_kept, letters + sum(len(word.encode()) for word in self._known)
 
     # ── literal substrings ───────────────────────────────────────────────────────────────────────
 
-    def literal(self, query: str) -> list[Entity]:
+    def literal(self, query: str) -> list[int]:
         """Every entity with the query as a substring of one of its fields, in order of creation."""
         folded = fold(query)
         if not folded:
             return []
-        by_id = self.graph.by_id
         candidates = self.candidates(folded)
         if WORD.fullmatch(folded):  # inside one word: the vocabulary has answered exactly
-            return [by_id[entity_id] for entity_id in sorted(candidates)]
-        return [
-            by_id[entity_id]
-            for entity_id in sorted(candidates)
-            if any(folded in fold(field) for field in fields(by_id[entity_id]))
-        ]
+            return candidates
+        return [i for i in candidates if self._says(i, folded)]
 
-    def candidates(self, folded: str) -> set[int]:
-        """A superset of the entities that contain this folded text."""
+    def _says(self, entity_id: int, folded: str) -> bool:
+        return any(folded in fold(field) for field in searched(self.graph.by_id[entity_id]))
+
+    def candidates(self, folded: str) -> list[int]:
+        """A superset of the entities that contain this folded text, in order of creation."""
         runs = list(WORD.finditer(folded))
         if not runs:  # punctuation only: nothing in the vocabulary can tell
-            return set(self.words_of)
-        found: set[int] | None = None
+            return [entity.id for entity in self.graph.entities()]
+        found: list[int] | None = None
         # Whole words first: they are the rarest and cost one look-up.
         for run in sorted(runs, key=lambda run: (run.start() == 0) + (run.end() == len(folded))):
             holders = self._holders(run[0], run.start() > 0, run.end() < len(folded))
-            found = holders if found is None else found & holders
+            if found is None:
+                found = holders
+            else:
+                kept = set(found)
+                found = [entity_id for entity_id in holders if entity_id in kept]
             if not found:
                 break
-        return found or set()
+        return found or []
 
-    def _holders(self, part: str, from_start: bool, to_end: bool) -> set[int]:
+    def _holders(self, part: str, from_start: bool, to_end: bool) -> list[int]:
+        """The entities with a word that contains a part, begins or ends with it, or is it; in order."""
         if from_start and to_end:
-            return self.postings.get(part, set())
-        pattern = ("\n" if from_start else "") + part + ("\n" if to_end else "")
-        return set().union(*(self.postings.get(word, ()) for word in self._scan(pattern)))
+            return _united([self._visible(self.packed.holders_of(part)), self.postings.get(part, ())])
+        return _united(self._holders_by_word(("\n" if from_start else "") + part + ("\n" if to_end else "")))
 
-    def _scan(self, pattern: str) -> Iterator[str]:
-        """Words of the vocabulary matching a pattern in which a line end stands for the end of a word."""
-        if len(self._recent) > MOST_RECENT or self._vocabulary == "\n":
+    def _holders_by_word(self, pattern: str) -> list[Collection[int]]:
+        """For each word matching a pattern (a line end stands for the end of a word) the entities with it."""
+        packed = self.packed
+        found: list[Collection[int]] = [self._visible(packed.holders(i)) for i in packed.matching(pattern)]
+        found += [self.postings[word] for word in self._changed_words(pattern) if word in self.postings]
+        return found
+
+    def _visible(self, holders: list[int]) -> list[int]:
+        hidden = self.hidden
+        return [i for i in holders if i not in hidden] if hidden else holders
+
+    def _changed_words(self, pattern: str) -> Iterator[str]:
+        if len(self._recent) > MOST_RECENT:
             self._vocabulary += "".join(f"{word}\n" for word in self._recent)
             self._recent.clear()
         for word in self._recent:
             if pattern in f"\n{word}\n":
                 yield word
         vocabulary = self._vocabulary
-        at = vocabulary.find(pattern)
+        at = vocabulary.find(pattern) if len(vocabulary) > 1 else -1
         while at >= 0:
-            inside = at + 1 if pattern[0] == "\n" else at
+            inside = at + (pattern[0] == "\n")
             start = vocabulary.rfind("\n", 0, inside) + 1
             end = vocabulary.index("\n", inside)
             yield vocabulary[start:end]
@@ -150,54 +178,82 @@ class TextIndex:
 
     # ── ranking ──────────────────────────────────────────────────────────────────────────────────
 
-    def search(self, query: str, entity_type: str | None = None) -> list[Entity]:
+    def search(self, query: str, entity_type: str | None = None) -> list[int]:
         """The three steps: the literal set; else all words as word beginnings; else relevance."""
+        allowed = self.graph.ids_of_type(entity_type) if entity_type else None
 
-        def of_type(found: Iterable[Entity]) -> list[Entity]:
-            return [entity for entity in found if not entity_type or entity.entity_type == entity_type]
+        def of_type(found: list[int]) -> list[int]:
+            return found if allowed is None else [i for i in found if i in allowed]
 
-        literal = of_type(self.literal(query))
+        folded = fold(query)
+        literal = self._literal_of_type(folded, allowed)
         if literal:
-            return _best_first(literal, fold(query))
+            return self._best_first(literal, folded)
         asked = list(dict.fromkeys(words(query)))
         if not asked:
             return []
         return of_type(self._beginning_with(asked)) or of_type(self.relevant(asked))
 
-    def _beginning_with(self, asked: list[str]) -> list[Entity]:
+    def _literal_of_type(self, folded: str, allowed: Collection[int] | None) -> list[int]:
+        """The literal set; the type is looked at before any text is."""
+        if allowed is None or not folded:
+            return self.literal(folded)
+        candidates = [i for i in self.candidates(folded) if i in allowed]
+        if WORD.fullmatch(folded):
+            return candidates
+        return [i for i in candidates if self._says(i, folded)]
+
+    def _best_first(self, found: list[int], folded: str) -> list[int]:
+        """The name itself, names beginning with it, names with it, then the others; by number of mentions
+        where that tells more than it costs."""
+        name_of = self.graph.name_of
+        if len(found) <= MOST_RANKED:
+            return sorted(found, key=lambda entity_id: self._closeness(entity_id, folded))
+        first: list[list[int]] = [[], [], [], []]
+        for entity_id in found:
+            name = fold(name_of(entity_id))
+            at = name.find(folded)
+            first[3 if at < 0 else 2 if at > 0 else 1 if len(name) > len(folded) else 0].append(entity_id)
+        return [entity_id for tier in first for entity_id in tier]
+
+    def _closeness(self, entity_id: int, folded: str) -> tuple[int, int, int]:
+        entity = self.graph.by_id[entity_id]
+        name = fold(entity.name)
+        at = name.find(folded)
+        tier = 3 if at < 0 else 2 if at > 0 else 1 if len(name) > len(folded) else 0
+        return tier, -sum(folded in fold(text) for text in entity.texts()), entity_id
+
+    def _beginning_with(self, asked: list[str]) -> list[int]:
         """Entities in which every word asked for begins some word; most such words first."""
         hits: dict[int, int] | None = None
         for word in asked:
             counts: dict[int, int] = {}
-            for longer in self._scan(f"\n{word}"):
-                for entity_id in self.postings.get(longer, ()):
+            for holders in self._holders_by_word(f"\n{word}"):
+                for entity_id in holders:
                     counts[entity_id] = counts.get(entity_id, 0) + 1
             hits = counts if hits is None else {i: hits[i] + n for i, n in counts.items() if i in hits}
             if not hits:
                 return []
-        ranked = sorted((hits or {}).items(), key=lambda item: (-item[1], item[0]))
-        return [self.graph.by_id[entity_id] for entity_id, _ in ranked]
+        return [entity_id for entity_id, _ in sorted((hits or {}).items(), key=lambda item: (-item[1], item[0]))]
 
-    def relevant(self, asked: list[str]) -> list[Entity]:
+    def relevant(self, asked: list[str]) -> list[int]:
         """Entities with any of these words, by BM25; function words count only when there is nothing else."""
         telling = [word for word in asked if word not in STOP_WORDS] or asked
-        weights = {word: self._weight(word) for word in telling if word in self.postings}
+        weights: dict[str, float] = {}
         scores: dict[int, float] = {}
-        for word, weight in weights.items():
-            for entity_id in self.postings[word]:
-                scores[entity_id] = scores.get(entity_id, 0.0) + weight
+        for word in telling:
+            holders = self._holders(word, from_start=True, to_end=True)
+            if holders:
+                weight = weights[word] = math.log(1 + (self.documents - len(holders) + 0.5) / (len(holders) + 0.5))
+                for entity_id in holders:
+                    scores[entity_id] = scores.get(entity_id, 0.0) + weight
         promising = sorted(scores, key=lambda entity_id: (-scores[entity_id], entity_id))[:MOST_RANKED]
         exact = {entity_id: self._bm25(entity_id, weights) for entity_id in promising}
-        promising.sort(key=lambda entity_id: (-exact[entity_id], entity_id))
-        return [self.graph.by_id[entity_id] for entity_id in promising]
-
-    def _weight(self, word: str) -> float:
-        holders = len(self.postings[word])
-        return math.log(1 + (len(self.words_of) - holders + 0.5) / (holders + 0.5))
+        return sorted(promising, key=lambda entity_id: (-exact[entity_id], entity_id))
 
     def _bm25(self, entity_id: int, weights: dict[str, float]) -> float:
-        found = words("\n".join(fields(self.graph.by_id[entity_id])))
-        average = self.total_length / len(self.words_of)
+        found = words("\n".join(searched(self.graph.by_id[entity_id])))
+        average = self.total_length / self.documents
         dampening = K1 * (1 - B + B * len(found) / average)
         score = 0.0
         for word, weight in weights.items():
@@ -206,21 +262,9 @@ class TextIndex:
         return score
 
 
-def _best_first(found: list[Entity], folded: str) -> list[Entity]:
-    """The name itself, names beginning with it, names with it as a word, names with it, then by mentions."""
-    as_word = re.compile(rf"\b{re.escape(folded)}\b")
-
-    def rank(entity: Entity) -> tuple[int, int, int]:
-        name = fold(entity.name)
-        if name == folded:
-            closeness = 0
-        elif name.startswith(folded):
-            closeness = 1
-        elif folded in name:
-            closeness = 2 if as_word.search(name) else 3
-        else:
-            closeness = 4
-        mentions = sum(folded in fold(text) for text in entity.texts())
-        return closeness, -mentions, entity.id
-
-    return sorted(found, key=rank)
+def _united(holders: list[Collection[int]]) -> list[int]:
+    """All of these, each once, in order; the common case of one packed word costs nothing."""
+    telling = [some for some in holders if some]
+    if len(telling) == 1 and isinstance(telling[0], list):
+        return telling[0]
+    return sorted(set().union(*telling))

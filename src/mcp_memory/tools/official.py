@@ -29,7 +29,7 @@ from mcp_memory.desk import Said
 from mcp_memory.facts import GENERIC_TYPE, PLACEHOLDER, Entity, MemoryFault, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.search.folding import fold
-from mcp_memory.search.text import fields
+from mcp_memory.search.words import searched
 from mcp_memory.tools.official_shapes import (
     Added,
     AddedObservations,
@@ -239,8 +239,8 @@ def _matching(graph: Graph, query: str) -> list[Entity]:
     candidates = graph.texts.candidates(_inner(fold(query)))
     return [
         by_id[entity_id]
-        for entity_id in sorted(candidates)
-        if any(wanted in field.lower() for field in fields(by_id[entity_id]))
+        for entity_id in candidates
+        if any(wanted in field.lower() for field in searched(by_id[entity_id]))
     ]
 
 
@@ -269,10 +269,9 @@ def _shown_with_relations(graph: Graph, entities: list[Entity]) -> Said:
 
 
 def _shown(graph: Graph, entities: Iterable[Entity], relations: Iterable[Relation]) -> Said:
-    by_id = graph.by_id
     shown = Shown(
         [NewEntity(entity.name, entity.entity_type, entity.texts()) for entity in entities],
-        [NewRelation(by_id[r.source].name, by_id[r.target].name, r.relation_type) for r in relations],
+        [NewRelation(graph.name_of(r.source), graph.name_of(r.target), r.relation_type) for r in relations],
     )
     structured = msgspec.json.encode(shown)
     return Said(_indented(structured), msgspec.Raw(structured))

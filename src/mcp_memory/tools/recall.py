@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import Raw
+
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
-from mcp_memory.tools.dialects import plain_entity, shown_observation, shown_relation, shown_relations
+from mcp_memory.tools.dialects import shown_observation, shown_relation, shown_relations
 from mcp_memory.tools.inputs import Name, Names, Offset
 from mcp_memory.tools.registry import tool
+from mcp_memory.tools.rendering import entities_json, entity_json, everything_json, relations_json
 
 
 @tool(camel=True)
@@ -16,45 +19,48 @@ def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: O
     """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
     entities of the page. On a large memory search first, and page."""
     if not entity_type and not offset and limit is None:
-        return {
-            "entities": [plain_entity(entity) for entity in graph.entities()],
-            "relations": shown_relations(graph, graph.active_relations()),
-        }
-    found = [entity for entity in graph.entities() if not entity_type or entity.entity_type == entity_type]
+        return everything_json(graph)
+    found = _ids(graph, entity_type)
     page = found[offset:] if limit is None else found[offset : offset + limit]
-    ids = {entity.id for entity in page}
-    inside = [r for r in graph.relations_touching(ids) if r.source in ids and r.target in ids]
     answer: dict[str, Any] = {
-        "entities": [plain_entity(entity) for entity in page],
-        "relations": shown_relations(graph, inside),
+        "entities": entities_json(graph, page),
+        "relations": relations_json(graph, graph.relations_among(page)),
     }
     if offset + len(page) < len(found):
         answer |= {"total": len(found), "nextOffset": offset + len(page)}
     return answer
 
 
+def _ids(graph: Graph, entity_type: str) -> list[int]:
+    """The entities of a type, or all, in order of creation."""
+    if entity_type:
+        return list(graph.ids_of_type(entity_type))
+    return [entity_id for entity_id in graph.by_id if entity_id not in graph.placeholders]
+
+
 @tool
 def open_nodes(graph: Graph, names: Names, detail: bool = False) -> dict[str, Any]:
     """Entities by exact name, in the order asked for, with the relations touching them; unknown names are left
     out. detail adds ids, kinds, status and reflections."""
-    found = [entity for entity in map(graph.find, dict.fromkeys(names)) if entity is not None]
+    found = [entity_id for entity_id in map(graph.id_of, dict.fromkeys(names)) if entity_id is not None]
     return {
-        "entities": [detailed_entity(graph, entity) if detail else plain_entity(entity) for entity in found],
-        "relations": shown_relations(graph, graph.relations_touching(entity.id for entity in found)),
+        "entities": [detailed_entity(graph, graph.by_id[entity_id]) for entity_id in found]
+        if detail
+        else entities_json(graph, found),
+        "relations": shown_relations(graph, graph.relations_touching(found)),
     }
 
 
 @tool
-def get_entity(graph: Graph, name: Name) -> dict[str, Any]:
+def get_entity(graph: Graph, name: Name) -> Raw:
     """One entity by exact name: type and observations, no relations."""
-    return plain_entity(graph[name])
+    return entity_json(graph, name)
 
 
 @tool
 def batch_get_entities(graph: Graph, names: Names) -> dict[str, Any]:
     """Several entities by exact name, in the order asked for; null where there is none."""
-    found = map(graph.find, names)
-    return {"entities": [None if entity is None else plain_entity(entity) for entity in found]}
+    return {"entities": [entity_json(graph, name) if name in graph else None for name in names]}
 
 
 @tool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_memory.graph import Graph
-from mcp_memory.tools.dialects import plain_entity, shown_relations
 from mcp_memory.tools.inputs import Offset, Query
 from mcp_memory.tools.registry import tool
+from mcp_memory.tools.rendering import all_relations_json, entities_json, relations_json
 
 # Enough for an answer that still fits a context; the rest is had by paging.
 DEFAULT_FOUND = 50
@@ -22,8 +22,10 @@ def search_nodes(
     found = graph.texts.search(query, entity_type)
     page = found[offset : offset + limit]
     answer: dict[str, Any] = {
-        "entities": [plain_entity(entity) for entity in page],
-        "relations": shown_relations(graph, graph.relations_touching(entity.id for entity in page)),
+        "entities": entities_json(graph, page),
+        "relations": all_relations_json(graph)
+        if len(page) == graph.entity_count and not graph.placeholders
+        else relations_json(graph, graph.relations_touching(page)),
     }
     if offset + len(page) < len(found):
         answer |= {"total": len(found), "nextOffset": offset + len(page)}

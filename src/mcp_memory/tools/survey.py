@@ -13,13 +13,14 @@ from mcp_memory.tools.registry import tool
 def graph_stats(graph: Graph) -> dict[str, Any]:
     """How many entities, relations and observations there are, and the size of the word index."""
     texts = graph.texts
+    kept, kept_bytes = texts.vocabulary_size
     return {
         "entities": graph.entity_count,
         "relations": graph.relation_count,
         "totalObservations": graph.observation_count,
         "searchIndexEntries": texts.pairs,
-        "internedStrings": len(texts.postings),
-        "internedBytes": texts.word_bytes,
+        "internedStrings": kept,
+        "internedBytes": kept_bytes,
     }
 
 

@@ -1,0 +1,120 @@
+"""Which words occur in which entities, packed: sorted words in one string, their holders in one array.
+
+A substring search scans the string at memory speed; where it hits, the position tells the word."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from mcp_memory.facts import Entity
+from mcp_memory.search.folding import words
+
+
+def searched(entity: Entity) -> list[str]:
+    """What is searched of an entity."""
+    return [entity.name, entity.entity_type, *entity.texts()]
+
+
+class Words:
+    """An index that is read only. `sections` may lie in a mapped file."""
+
+    ARRAYS = ("word_starts", "holder_offsets", "holders", "word_owners", "word_counts", "distinct_counts")
+    BLOBS = ("vocabulary",)
+
+    def __init__(self, sections: dict[str, Any]) -> None:
+        self.vocabulary = str(sections["vocabulary"], "utf-8")  # "\n" before each word, and at the end
+        self._starts: Sequence[int] = sections["word_starts"]
+        self._offsets: Sequence[int] = sections["holder_offsets"]
+        self._holders = sections["holders"]
+        self._owners: Sequence[int] = sections["word_owners"]  # the entities indexed, in order of id
+        self._counts: Sequence[int] = sections["word_counts"]
+        self._distinct: Sequence[int] = sections["distinct_counts"]
+        self.total_length = sum(self._counts)
+        self.pairs = len(self._holders)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def owners(self) -> Sequence[int]:
+        return self._owners
+
+    def counts(self, entity_id: int) -> tuple[int, int] | None:
+        """How many words, and how many different ones, an entity had; None if it is not indexed here."""
+        row = bisect_left(self._owners, entity_id)
+        if row == len(self._owners) or self._owners[row] != entity_id:
+            return None
+        return self._counts[row], self._distinct[row]
+
+    def word(self, index: int) -> str:
+        start = self._starts[index]
+        return self.vocabulary[start : self.vocabulary.index("\n", start)]
+
+    def holders(self, index: int) -> list[int]:
+        """The entities with this word, in order of id."""
+        found: list[int] = self._holders[self._offsets[index] : self._offsets[index + 1]].tolist()
+        return found
+
+    def holders_of(self, word: str) -> list[int]:
+        index = bisect_left(range(len(self)), word, key=self.word)
+        return self.holders(index) if index < len(self) and self.word(index) == word else []
+
+    def matching(self, pattern: str) -> Iterator[int]:
+        """Indexes of the words matching a pattern in which a line end stands for the end of a word."""
+        vocabulary = self.vocabulary
+        shift = pattern[0] == "\n"
+        at = vocabulary.find(pattern)
+        while at >= 0:
+            inside = at + shift
+            yield bisect_right(self._starts, inside) - 1
+            at = vocabulary.find(pattern, vocabulary.index("\n", inside))
+
+
+class WordPacker:
+    """Makes an index from entities that come in order of id."""
+
+    def __init__(self) -> None:
+        self._holders: dict[str, array[int]] = {}
+        self._owners, self._counts, self._distinct = array("q"), array("q"), array("q")
+
+    def add(self, entity: Entity) -> None:
+        found = words("\n".join(searched(entity)))
+        distinct = set(found)
+        self._owners.append(entity.id)
+        self._counts.append(len(found))
+        self._distinct.append(len(distinct))
+        holders, entity_id = self._holders, entity.id
+        for word in distinct:
+            row = holders.get(word)
+            if row is None:
+                holders[word] = array("q", (entity_id,))
+            else:
+                row.append(entity_id)
+
+    def sections(self) -> dict[str, Any]:
+        vocabulary = sorted(self._holders)
+        starts, offsets, flat = array("q"), array("q", [0]), array("q")
+        at = 1
+        for word in vocabulary:
+            starts.append(at)
+            at += len(word) + 1
+            flat.extend(self._holders.pop(word))
+            offsets.append(len(flat))
+        return {
+            "vocabulary": ("\n" + "".join(f"{word}\n" for word in vocabulary)).encode(),
+            "word_starts": starts,
+            "holder_offsets": offsets,
+            "holders": memoryview(flat),
+            "word_owners": self._owners,
+            "word_counts": self._counts,
+            "distinct_counts": self._distinct,
+        }
+
+
+def pack(entities: Iterable[Entity]) -> Words:
+    packer = WordPacker()
+    for entity in entities:
+        packer.add(entity)
+    return Words(packer.sections())
