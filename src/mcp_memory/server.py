@@ -67,8 +67,7 @@ def serve(settings: Settings) -> int:
         for space in spaces:
             space.close()
 
-    serve_stdio(Session(offer), close)
-    return 0
+    return serve_stdio(Session(offer), close)
 
 
 def check(settings: Settings) -> None:

@@ -50,14 +50,13 @@ def serve(session: Session, close: Callable[[], None] | None = None) -> int:
 
 def _take_standard_streams() -> tuple[int, int]:
     """Our own input and output. Whoever else prints now prints to stderr, and whoever reads finds nothing."""
-    source, sink = os.dup(0), os.dup(1)
+    # First: where there is no stderr this becomes it, and no copy of the input can take its number.
     nowhere = os.open(os.devnull, os.O_RDWR)
+    source, sink = os.dup(0), os.dup(1)
     os.dup2(nowhere, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no stderr
-        os.dup2(nowhere, 1)
-    os.close(nowhere)
+    os.dup2(2, 1)
+    if nowhere > 2:
+        os.close(nowhere)
     for descriptor in (source, sink):
         if sys.platform == "win32":
             import msvcrt
