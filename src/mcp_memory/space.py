@@ -170,6 +170,7 @@ class Space:
 
     def settle(self) -> None:
         """Bring the projections up to the feed now."""
+        self.graph()
         self.store.settle()
 
     def check(self, repair: bool = False) -> list[Finding]:

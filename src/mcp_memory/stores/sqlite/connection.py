@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import apsw
 
@@ -46,16 +46,34 @@ def connect(
     return connection
 
 
-def connect_read_only(path: str) -> apsw.Connection:
-    """A connection to a file that may only be read: as it is, without the help files WAL wants."""
-    uri = "file:" + os.path.abspath(path).replace("?", "%3f").replace("#", "%23")
+def connect_read_only(path: str) -> tuple[apsw.Connection, bool]:
+    """A connection to a file that may only be read, and whether it takes part in SQLite's locks.
+
+    It does while others have the file open. Otherwise it reads without the help files that WAL wants and
+    nobody may make there; what stands in a -wal is indexed in memory, so nothing committed is missed."""
+    if os.path.exists(path + "-shm"):
+        with suppress(apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError):
+            return _probed(path, "mode=ro"), True
+    with suppress(OSError):
+        if os.path.getsize(path + "-wal"):
+            lockless = "win32-none" if os.name == "nt" else "unix-none"
+            return _probed(path, f"mode=ro&vfs={lockless}", "PRAGMA locking_mode = EXCLUSIVE"), False
+    return _probed(path, "immutable=1"), False
+
+
+def _probed(path: str, how: str, pragma: str = "") -> apsw.Connection:
+    from urllib.parse import quote
+
+    place = ("/" + path.replace("\\", "/")) if os.name == "nt" else path
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    connection = apsw.Connection(uri + "?mode=ro", flags=flags)
+    connection = apsw.Connection(f"file://{quote(place)}?{how}", flags=flags)
     try:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+        connection.execute(pragma).get  # noqa: B018
         connection.execute("select count(*) from sqlite_master").get  # noqa: B018
-    except apsw.Error:
+    except BaseException:
         connection.close()
-        connection = apsw.Connection(uri + "?immutable=1", flags=flags)
+        raise
     return connection
 
 
@@ -84,14 +102,23 @@ def plain_words(path: str) -> Iterator[None]:
 
 
 DAMAGED = (
-    "The memory file {path} is damaged or is not a memory file ({error}). It was left as it is; "
-    "put a backup in its place, or start with another --memory-file."
+    "The memory file {path} is damaged or is not a memory file ({error}). It was left as it is; put a backup in its "
+    "place and remove the -wal and -shm files beside it, or start with another --memory-file."
+)
+EMPTIED = (
+    "The memory file {path} is empty, yet there are changes to it in {path}-wal: its content was lost. Both were left "
+    "as they are; put a backup in its place and remove the -wal and -shm files, or start with another --memory-file."
 )
 LOCKED = "The memory file {path} is locked by another program. Nothing was changed; try again in a moment."
+REPLACED = "The memory file {path} was replaced during this call; nothing was changed in the new one. Try again."
 FULL = "The disk of {path} is full. Nothing was changed; free some space and try again."
 READ_ONLY = (
     "The memory file {path} may not be written. Nothing was changed; "
-    "check its permissions, or start with another --memory-file."
+    "check its permissions and its folder's, or start with another --memory-file."
+)
+UNADOPTED = (
+    "The memory file {path} must be brought to this version's form before it can be read, and it may not be written. "
+    "Allow writing to it and to its folder, or copy it elsewhere."
 )
 FAULTS: tuple[tuple[type[apsw.Error], type[StoreFault], str], ...] = (
     (apsw.BusyError, StoreBusy, LOCKED),
