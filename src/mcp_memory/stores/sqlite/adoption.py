@@ -152,10 +152,10 @@ def _loose_rules(connection: apsw.Connection) -> Iterator[None]:
 
 @contextmanager
 def _failures_told(path: str) -> Iterator[None]:
-    """What prevented the adoption, and what to do. Locks and missing rights are told by the store."""
+    """What prevented the adoption, and what to do. Locks, missing rights and damage are told by the store."""
     try:
         yield
-    except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError):
+    except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError, apsw.CorruptError, apsw.NotADBError):
         raise
     except apsw.FullError as error:
         raise StoreFull(
