@@ -70,6 +70,8 @@ class Desk:
             return self.refusal(
                 MemoryFault(f"{tool.name} failed inside the server; nothing was changed. The log on stderr says why.")
             )
+        if isinstance(said, bytes):  # encoded already
+            return Answer(said, changed=tool.writes)
         if isinstance(said, Said):
             return Answer(encode(said.structured), said.text, changed=tool.writes)
         return Answer(encode(said), changed=tool.writes)

@@ -81,9 +81,9 @@ class Graph:
         self._texts: TextIndex | None = None
         self._of_type: dict[str, dict[int, None]] | None = None
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
-        self.fragments: dict[str, msgspec.Raw] = {}
-        self.entity_pages: dict[int, Any] = {}
-        self.relation_pages: dict[int, Any] = {}
+        self.fragments: dict[str, bytes] = {}
+        self.entity_pages: dict[int, bytes] = {}
+        self.relation_pages: dict[int, bytes] = {}
         if base is not None:
             self._stand_on(base)
 
@@ -152,11 +152,14 @@ class Graph:
 
     def relations_among(self, entity_ids: Collection[int]) -> list[Relation]:
         """The active relations with both ends among these, in order of creation."""
-        # Such a relation is linked to two of them, or is a loop; no relation need be looked at to know.
-        linked = Counter(chain.from_iterable(map(self._linked, entity_ids)))
-        inside = [relation_id for relation_id, ends in linked.items() if ends == 2 or relation_id in self.loops]
-        relations = map(self.relations.__getitem__, sorted(inside))
-        return [relation for relation in relations if relation.ended_at is None]
+        ids = set(entity_ids)
+        # Neighbourhood is mutual: who has a neighbour among these is found without looking at a relation.
+        joined = ids.intersection(chain.from_iterable(near for _, near in self.neighbours(entity_ids)))
+        # Among the links of those, a relation inside is found twice.
+        linked = Counter(chain.from_iterable(map(self._linked, joined)))
+        inside = {relation_id for relation_id, ends in linked.items() if ends == 2}
+        relations = [self.relations[relation_id] for relation_id in sorted(inside | self.loops)]
+        return [r for r in relations if r.ended_at is None and r.source in ids and r.target in ids]
 
     def degree(self, entity_id: int) -> int:
         """How many relations touch an entity, ended ones included."""

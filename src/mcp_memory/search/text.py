@@ -7,6 +7,7 @@ scanned at memory speed; the entities of the words found are checked against the
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,8 @@ K1, B = 1.2, 0.75
 MOST_RANKED = 500
 # Once this many entities changed, and a quarter of all, the index is packed anew.
 MOST_CHANGED = 5000
+# Folded names kept at hand.
+MOST_NAMES = 100_000
 # New words are scanned from a list until there are so many that joining them pays.
 MOST_RECENT = 512
 
@@ -50,6 +53,7 @@ class TextIndex:
         self._vocabulary = "\n"  # every word once used by a changed entity, each between line ends
         self._recent: list[str] = []
         self._known: set[str] = set()
+        self._names: dict[int, str] = {}  # folded; an id keeps its name for ever
 
     def refresh(self, touched: set[int]) -> None:
         """Index these entities anew, and empty the set."""
@@ -107,23 +111,39 @@ class TextIndex:
     def vocabulary_size(self) -> tuple[int, int]:
         """How many words are kept, and their bytes; words no longer used go when the index is packed."""
         words_kept = len(self.packed) + len(self._known)
-        letters = len(self.packed.vocabulary.encode()) - 1 - len(self.packed)
-        return words_kept, letters + sum(len(word.encode()) for word in self._known)
+        return words_kept, self.packed.vocabulary_bytes + sum(len(word.encode()) for word in self._known)
 
     # ── literal substrings ───────────────────────────────────────────────────────────────────────
 
-    def literal(self, query: str) -> list[int]:
-        """Every entity with the query as a substring of one of its fields, in order of creation."""
+    def literal(self, query: str, allowed: Collection[int] | None = None) -> list[list[int]]:
+        """Every entity with the query as a substring of one of its fields, in tiers: it is the name, the
+        name begins with it, the name has it, something else has it; each in order of creation."""
         folded = fold(query)
         if not folded:
-            return []
+            return [[], [], [], []]
         candidates = self.candidates(folded)
-        if WORD.fullmatch(folded):  # inside one word: the vocabulary has answered exactly
-            return candidates
-        return [i for i in candidates if self._says(i, folded)]
+        if allowed is not None:
+            candidates = _both(candidates, allowed)
+        is_exact = WORD.fullmatch(folded) is not None  # inside one word: the vocabulary has answered exactly
+        tiers: list[list[int]] = [[], [], [], []]
+        exact, beginning, inside, elsewhere = tiers
+        at_hand = self._names.get
+        for entity_id in candidates:
+            name = at_hand(entity_id) or self._folded_name(entity_id)
+            if folded in name:
+                (inside if not name.startswith(folded) else exact if name == folded else beginning).append(entity_id)
+            elif is_exact or self._says(entity_id, folded):
+                elsewhere.append(entity_id)
+        return tiers
 
     def _says(self, entity_id: int, folded: str) -> bool:
         return any(folded in fold(field) for field in searched(self.graph.by_id[entity_id]))
+
+    def _folded_name(self, entity_id: int) -> str:
+        if len(self._names) >= MOST_NAMES:
+            self._names.clear()
+        name = self._names[entity_id] = fold(self.graph.name_of(entity_id))
+        return name
 
     def candidates(self, folded: str) -> list[int]:
         """A superset of the entities that contain this folded text, in order of creation."""
@@ -185,43 +205,23 @@ class TextIndex:
         def of_type(found: list[int]) -> list[int]:
             return found if allowed is None else [i for i in found if i in allowed]
 
-        folded = fold(query)
-        literal = self._literal_of_type(folded, allowed)
-        if literal:
-            return self._best_first(literal, folded)
+        tiers = self.literal(query, allowed)
+        if any(tiers):
+            return self._best_first(tiers, fold(query))
         asked = list(dict.fromkeys(words(query)))
         if not asked:
             return []
         return of_type(self._beginning_with(asked)) or of_type(self.relevant(asked))
 
-    def _literal_of_type(self, folded: str, allowed: Collection[int] | None) -> list[int]:
-        """The literal set; the type is looked at before any text is."""
-        if allowed is None or not folded:
-            return self.literal(folded)
-        candidates = [i for i in self.candidates(folded) if i in allowed]
-        if WORD.fullmatch(folded):
-            return candidates
-        return [i for i in candidates if self._says(i, folded)]
+    def _best_first(self, tiers: list[list[int]], folded: str) -> list[int]:
+        """Tier by tier; within one by number of mentions, where counting them costs less than it tells."""
+        if sum(map(len, tiers)) <= MOST_RANKED:
+            for tier in tiers:
+                tier.sort(key=lambda entity_id: -self._mentions(entity_id, folded))
+        return [entity_id for tier in tiers for entity_id in tier]
 
-    def _best_first(self, found: list[int], folded: str) -> list[int]:
-        """The name itself, names beginning with it, names with it, then the others; by number of mentions
-        where that tells more than it costs."""
-        name_of = self.graph.name_of
-        if len(found) <= MOST_RANKED:
-            return sorted(found, key=lambda entity_id: self._closeness(entity_id, folded))
-        first: list[list[int]] = [[], [], [], []]
-        for entity_id in found:
-            name = fold(name_of(entity_id))
-            at = name.find(folded)
-            first[3 if at < 0 else 2 if at > 0 else 1 if len(name) > len(folded) else 0].append(entity_id)
-        return [entity_id for tier in first for entity_id in tier]
-
-    def _closeness(self, entity_id: int, folded: str) -> tuple[int, int, int]:
-        entity = self.graph.by_id[entity_id]
-        name = fold(entity.name)
-        at = name.find(folded)
-        tier = 3 if at < 0 else 2 if at > 0 else 1 if len(name) > len(folded) else 0
-        return tier, -sum(folded in fold(text) for text in entity.texts()), entity_id
+    def _mentions(self, entity_id: int, folded: str) -> int:
+        return sum(folded in fold(text) for text in self.graph.by_id[entity_id].texts())
 
     def _beginning_with(self, asked: list[str]) -> list[int]:
         """Entities in which every word asked for begins some word; most such words first."""
@@ -268,3 +268,11 @@ def _united(holders: list[Collection[int]]) -> list[int]:
     if len(telling) == 1 and isinstance(telling[0], list):
         return telling[0]
     return sorted(set().union(*telling))
+
+
+def _both(candidates: list[int], allowed: Collection[int]) -> list[int]:
+    """The candidates that are allowed, in order (as both are); the smaller side is walked through."""
+    if len(candidates) < 4 * len(allowed):
+        return [entity_id for entity_id in candidates if entity_id in allowed]
+    last = len(candidates) - 1
+    return [i for i in allowed if candidates[min(bisect_left(candidates, i), last)] == i]

@@ -32,6 +32,7 @@ class Words:
         self._owners: Sequence[int] = sections["word_owners"]  # the entities indexed, in order of id
         self._counts: Sequence[int] = sections["word_counts"]
         self._distinct: Sequence[int] = sections["distinct_counts"]
+        self.vocabulary_bytes = len(sections["vocabulary"]) - 1 - len(self._starts)
         self.total_length = sum(self._counts)
         self.pairs = len(self._holders)
 

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-
-from msgspec import Raw
 
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import shown_observation, shown_relation, shown_relations
 from mcp_memory.tools.inputs import Name, Names, Offset
 from mcp_memory.tools.registry import tool
-from mcp_memory.tools.rendering import entities_json, entity_json, everything_json, relations_json
+from mcp_memory.tools.rendering import (
+    encode,
+    entities_json,
+    entity_or_null,
+    everything_json,
+    graph_json,
+    make_fragment,
+    relations_json,
+)
 
 
 @tool(camel=True)
-def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> dict[str, Any]:
+def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> bytes:
     """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
     entities of the page. On a large memory search first, and page."""
     if not entity_type and not offset and limit is None:
         return everything_json(graph)
     found = _ids(graph, entity_type)
     page = found[offset:] if limit is None else found[offset : offset + limit]
-    answer: dict[str, Any] = {
-        "entities": entities_json(graph, page),
-        "relations": relations_json(graph, graph.relations_among(page)),
-    }
-    if offset + len(page) < len(found):
-        answer |= {"total": len(found), "nextOffset": offset + len(page)}
-    return answer
+    inside = graph.relations_among(page)
+    return graph_json(entities_json(graph, page), relations_json(graph, inside), **rest(found, offset, page))
+
+
+def rest(found: Sequence[Any], offset: int, page: Sequence[Any]) -> dict[str, int]:
+    """What an answer says when there is more than its page."""
+    after = offset + len(page)
+    return {"total": len(found), "nextOffset": after} if after < len(found) else {}
 
 
 def _ids(graph: Graph, entity_type: str) -> list[int]:
@@ -39,28 +47,29 @@ def _ids(graph: Graph, entity_type: str) -> list[int]:
 
 
 @tool
-def open_nodes(graph: Graph, names: Names, detail: bool = False) -> dict[str, Any]:
+def open_nodes(graph: Graph, names: Names, detail: bool = False) -> bytes:
     """Entities by exact name, in the order asked for, with the relations touching them; unknown names are left
     out. detail adds ids, kinds, status and reflections."""
     found = [entity_id for entity_id in map(graph.id_of, dict.fromkeys(names)) if entity_id is not None]
-    return {
-        "entities": [detailed_entity(graph, graph.by_id[entity_id]) for entity_id in found]
-        if detail
-        else entities_json(graph, found),
-        "relations": shown_relations(graph, graph.relations_touching(found)),
-    }
+    if detail:
+        entities = [encode(detailed_entity(graph, graph.by_id[entity_id])) for entity_id in found]
+    else:
+        entities = entities_json(graph, found)
+    return graph_json(entities, relations_json(graph, graph.relations_touching(found)))
 
 
 @tool
-def get_entity(graph: Graph, name: Name) -> Raw:
+def get_entity(graph: Graph, name: Name) -> bytes:
     """One entity by exact name: type and observations, no relations."""
-    return entity_json(graph, name)
+    return graph.fragments.get(name) or make_fragment(graph, name)
 
 
 @tool
-def batch_get_entities(graph: Graph, names: Names) -> dict[str, Any]:
+def batch_get_entities(graph: Graph, names: Names) -> bytes:
     """Several entities by exact name, in the order asked for; null where there is none."""
-    return {"entities": [entity_json(graph, name) if name in graph else None for name in names]}
+    ready = graph.fragments
+    found = [ready.get(name) or entity_or_null(graph, name) for name in names]
+    return b'{"entities":[' + b",".join(found) + b"]}"
 
 
 @tool
@@ -137,7 +146,4 @@ def search_relations(
         and (not to or graph.name_of(relation.target) == to)
     ]
     page = found[offset : offset + min(limit, MOST_RELATIONS)]
-    answer: dict[str, Any] = {"relations": shown_relations(graph, page)}
-    if offset + len(page) < len(found):
-        answer |= {"total": len(found), "nextOffset": offset + len(page)}
-    return answer
+    return {"relations": shown_relations(graph, page), **rest(found, offset, page)}

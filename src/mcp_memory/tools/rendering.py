@@ -1,16 +1,16 @@
-"""Answers kept ready as bytes: an entity's JSON by itself, and everything in pages.
+"""Answers as bytes: an entity's JSON kept ready by itself, and everything in pages.
 
-A large answer is then a join of bytes and not an encoding of objects. The graph drops what a change
+A large answer is one join of bytes and not an encoding of objects. The graph drops what a change
 spoils; nothing here needs to know when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from mcp_memory.facts import Relation
+from mcp_memory.facts import Relation, UnknownEntity
 from mcp_memory.graph import PAGE_BITS, Graph
 from mcp_memory.tools.dialects import plain_entity, shown_relation
 
@@ -21,43 +21,52 @@ MOST_FRAGMENTS = 65_536
 encode = msgspec.json.encode
 
 
-def entity_json(graph: Graph, name: str) -> msgspec.Raw:
+def entity_json(graph: Graph, name: str) -> bytes:
     """An entity as all three predecessors write it; UnknownEntity if there is none."""
-    return graph.fragments.get(name) or _fragment(graph, name)
+    return graph.fragments.get(name) or make_fragment(graph, name)
 
 
-def _fragment(graph: Graph, name: str) -> msgspec.Raw:
+def make_fragment(graph: Graph, name: str) -> bytes:
     if len(graph.fragments) >= MOST_FRAGMENTS:
         graph.fragments.clear()
-    made = graph.fragments[name] = msgspec.Raw(encode(plain_entity(graph[name])))
+    made = graph.fragments[name] = encode(plain_entity(graph[name]))
     return made
 
 
-def entities_json(graph: Graph, entity_ids: Iterable[int]) -> msgspec.Raw:
-    """These entities as a list, in this order."""
-    name_of = graph.name_of
-    return _listed(bytes(entity_json(graph, name_of(entity_id))) for entity_id in entity_ids)
+def entity_or_null(graph: Graph, name: str) -> bytes:
+    try:
+        return make_fragment(graph, name)
+    except UnknownEntity:
+        return b"null"
 
 
-def relations_json(graph: Graph, relations: Iterable[Relation]) -> msgspec.Raw:
-    return msgspec.Raw(encode([shown_relation(graph, relation) for relation in relations]))
+def entities_json(graph: Graph, entity_ids: Iterable[int]) -> list[bytes]:
+    """These entities, in this order."""
+    name_of, fragments = graph.name_of, graph.fragments
+    return [fragments.get(name) or make_fragment(graph, name) for name in map(name_of, entity_ids)]
 
 
-def everything_json(graph: Graph) -> dict[str, msgspec.Raw]:
+def relations_json(graph: Graph, relations: Iterable[Relation]) -> list[bytes]:
+    return [encode(shown_relation(graph, relation)) for relation in relations]
+
+
+def graph_json(entities: Sequence[bytes], relations: Sequence[bytes], **more: Any) -> bytes:
+    """`{"entities": […], "relations": […], …}` in one join: of 20 MB, each copy less is 2 ms."""
+    left = [piece for piece in entities if piece] or [b""]
+    right = [piece for piece in relations if piece] or [b""]
+    left[0] = b'{"entities":[' + left[0]
+    right[-1] += b"]" + (b"," + encode(more)[1:] if more else b"}")
+    seam = left.pop() + b'],"relations":[' + right[0]
+    return b",".join([*left, seam, *right[1:]])
+
+
+def everything_json(graph: Graph) -> bytes:
     """All entities and all relations."""
-    return {"entities": _listed(_entity_pages(graph)), "relations": all_relations_json(graph)}
+    return graph_json(all_entities_json(graph), all_relations_json(graph))
 
 
-def all_relations_json(graph: Graph) -> msgspec.Raw:
-    return _listed(_relation_pages(graph))
-
-
-def _listed(pieces: Iterable[bytes]) -> msgspec.Raw:
-    return msgspec.Raw(b"".join((b"[", b",".join([piece for piece in pieces if piece]), b"]")))
-
-
-def _entity_pages(graph: Graph) -> list[bytes]:
-    pages: dict[int, Any] = graph.entity_pages
+def all_entities_json(graph: Graph) -> list[bytes]:
+    pages: dict[int, bytes] = graph.entity_pages
     found = []
     for number in range((graph.next_entity >> PAGE_BITS) + 1):
         page = pages.get(number)
@@ -69,8 +78,8 @@ def _entity_pages(graph: Graph) -> list[bytes]:
     return found
 
 
-def _relation_pages(graph: Graph) -> list[bytes]:
-    pages: dict[int, Any] = graph.relation_pages
+def all_relations_json(graph: Graph) -> list[bytes]:
+    pages: dict[int, bytes] = graph.relation_pages
     found = []
     for number in range((graph.next_relation >> PAGE_BITS) + 1):
         page = pages.get(number)
@@ -80,3 +89,8 @@ def _relation_pages(graph: Graph) -> list[bytes]:
             page = pages[number] = encode([shown_relation(graph, r) for r in relations if r.is_active])[1:-1]
         found.append(page)
     return found
+
+
+def is_everything(graph: Graph, entity_ids: Sequence[int]) -> bool:
+    """Are these all entities, in order of creation?"""
+    return len(entity_ids) == graph.entity_count and all(map(int.__lt__, entity_ids, entity_ids[1:]))
