@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_memory.wire.jsonrpc import NULL, SEARCHED, salvaged_id
+from mcp_memory.wire.jsonrpc import NULL, SEARCHED, as_text, encode, salvaged_id
 from mcp_memory.wire.lines import Lines, TooLong
 
 
@@ -80,6 +82,19 @@ def test_a_line_of_exactly_the_limit_is_a_line() -> None:
 )
 def test_the_id_of_a_broken_request_is_found_where_it_can_be(line: bytes, ident: bytes) -> None:
     assert salvaged_id(line) == ident
+
+
+JSON = st.recursive(
+    st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(JSON)
+def test_an_object_as_text_reads_back_as_the_same_object(value: object) -> None:
+    text = as_text(encode(value))
+
+    assert json.loads(json.loads(text)) == value
+    assert b"\n" not in text
 
 
 def test_the_id_at_the_end_of_a_long_line_is_found() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from mcp_types import methods
 
-from mcp_memory.wire import errands
+from mcp_memory.wire import Session, errands
+from mcp_memory.wire.jsonrpc import decode
 from tests.wire.toy import GATE, GATE_SECONDS, META, TOILING, Client
 
 URI = "memory://knowledge-graph"
@@ -127,6 +128,16 @@ def test_a_waiting_call_can_be_withdrawn(client: Client) -> None:
     assert client.names() == ["Toil", "Bob"]
 
 
+def test_an_id_may_be_spelled_another_way_when_its_call_is_withdrawn(client: Client) -> None:
+    begin(client, ident=7)
+    remember(client, "Ada", "a")
+    client.line('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\\u0061"}}')
+    client.line('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7.0}}')
+
+    assert client.wait() == []
+    assert client.names() == []
+
+
 @pytest.mark.parametrize("wrong", ["7", 8, 7.5, None, [7]])
 def test_withdrawing_another_id_withdraws_nothing(client: Client, wrong: Any) -> None:
     begin(client, ident=7)
@@ -162,6 +173,60 @@ def test_too_much_waiting_is_refused_with_a_way_on(client: Client, monkeypatch: 
     assert ids(client.wait()) == ["long", 1]
     remember(client, "y" * 700, 3)
     assert len(client.names()) == 3
+
+
+def test_what_has_left_the_queue_no_longer_counts(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errands, "MOST_WAITING_BYTES", 100)
+    begin(client)
+    queue = client.session._errands
+    assert queue is not None
+    line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call"}' + b" " * 40
+
+    for _ in range(3):
+        queue.wait(decode(line), line)
+        assert queue.next()[1] == line
+        queue.wait(decode(line), line)
+        queue.withdraw(1)
+        assert not queue.waiting
+
+
+def test_a_call_that_comes_just_when_the_long_one_ends_is_answered(client: Client) -> None:
+    begin(client)
+    session = client.session
+    queue = session._errands
+    assert queue is not None
+    GATE.set()
+    client.wait()
+
+    session._errands = Ending(session, queue)
+
+    assert client.call("names")["structuredContent"] == {"names": ["Toil"]}
+
+
+class Ending(errands.Errands):
+    """A queue whose worker is faster than whoever wants the lock."""
+
+    def __init__(self, session: Session, queue: errands.Errands) -> None:
+        self.running, self.waiting, self._bytes = None, queue.waiting, 0
+        self.session = session
+        self.lock = self  # type: ignore[assignment]
+
+    def __enter__(self) -> None:
+        self.session._errands = None
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+
+def test_a_change_made_before_its_withdrawal_was_noticed_is_told_to_subscribers(client: Client) -> None:
+    client.result("resources/subscribe", uri=URI)
+    begin(client)
+    assert client.session._errands is not None and client.session._errands.running is not None
+    client.session._errands.running.unwanted = True
+    GATE.set()
+
+    assert [one["method"] for one in client.wait()] == ["notifications/resources/updated"]
+    assert client.names() == ["Toil"]
 
 
 # ── progress ─────────────────────────────────────────────────────────────────────────────────────

@@ -9,6 +9,7 @@ import pytest
 
 from mcp_memory.wire.jsonrpc import MOST_BYTES
 from mcp_memory.wire.lines import Lines, TooLong
+from mcp_memory.wire.methods import HANDLERS
 from tests.wire.toy import META, Client
 
 
@@ -241,6 +242,27 @@ def test_a_failure_inside_is_an_error_with_the_id_and_no_trace(
     assert fault["code"] == -32603
     assert "division" not in fault["message"]
     assert "ZeroDivisionError" in caplog.text
+
+
+TOO_LARGE = "1e999"  # a number in JSON, and in no float
+
+
+@pytest.mark.parametrize("method", sorted(HANDLERS))
+def test_a_number_that_no_float_can_hold_is_no_harm(client: Client, method: str) -> None:
+    meta = json.dumps(META)[1:-1]
+    for params in (f'{{"x":{TOO_LARGE}}}', f'{{"_meta":{{{meta},"io.modelcontextprotocol/clientInfo":{TOO_LARGE}}}}}'):
+        for ident in ("1", TOO_LARGE):
+            (said,) = client.session.receive(
+                f'{{"jsonrpc":"2.0","id":{ident},"method":"{method}","params":{params}}}'.encode()
+            )
+            assert f'"id":{ident},'.encode() in said
+            assert b"-32603" not in said
+
+
+def test_withdrawing_what_cannot_be_an_id_is_ignored(client: Client) -> None:
+    params = f'{{"requestId":{TOO_LARGE}}}'
+
+    assert client.line(f'{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}') == []
 
 
 # ── batches ──────────────────────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.wire.jsonrpc import MOST_BYTES
+from mcp_memory.wire.stdio import Output
 from tests.peers import Peer
 
 TOY = Path(__file__).with_name("toy.py")
@@ -102,6 +104,19 @@ def test_a_huge_answer_arrives_whole_at_a_slow_reader(server: Server) -> None:
 
     assert len(answer["result"]["structuredContent"]["text"]) == 8_000_000
     assert server.receive()["id"] == 2
+
+
+def test_an_answer_that_is_taken_in_pieces_goes_out_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[bytes] = []
+
+    def take_a_little(descriptor: int, data: bytes) -> int:
+        taken.append(bytes(data[:1000]))
+        return len(taken[-1])
+
+    monkeypatch.setattr(os, "write", take_a_little)
+    Output(-1).send([b"a" * 2500, b"b" * 10])
+
+    assert b"".join(taken) == b"a" * 2500 + b"\n" + b"b" * 10 + b"\n"
 
 
 def test_a_line_over_the_limit_is_refused_and_the_connection_lives_on(server: Server) -> None:
@@ -215,8 +230,10 @@ def test_a_signal_is_a_clean_end(server: Server, number: int) -> None:
 @pytest.mark.parametrize("number", SIGNALS)
 def test_what_was_sent_before_a_signal_is_answered_before_the_end(server: Server, number: int) -> None:
     with idle(server):
+        server.process.send_signal(signal.SIGSTOP)  # so that it finds all of it at once
         server.send(*(server.remember(f"n{i}", i) for i in range(200)))
         server.process.send_signal(number)
+        server.process.send_signal(signal.SIGCONT)
 
     assert ids(server.rest()) == list(range(200))
     assert server.ended_well(names=201)
@@ -250,8 +267,9 @@ def test_a_long_call_is_broken_off_at_the_end_of_the_input(server: Server) -> No
 def test_a_long_call_that_is_nearly_done_is_waited_for(server: Server) -> None:
     assert server.process.stdin is not None
     server.begin_toiling()
-    server.gate.touch()
     server.process.stdin.close()
+    time.sleep(0.05)
+    server.gate.touch()
 
     (long,) = server.rest()
 

@@ -102,6 +102,7 @@ def toil(errand: Errand, name: str = "", steps: int = 3, gate: str = "") -> dict
     while gate and time.monotonic() < deadline and not (GATE.is_set() or Path(gate).exists()):
         time.sleep(0.002)
         errand.progress(steps, steps)
+    errand.progress(steps, steps)
     if name:
         errand.commit(lambda graph: remember(graph, name))
     return {"steps": steps}

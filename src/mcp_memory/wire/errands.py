@@ -13,7 +13,7 @@ import msgspec
 
 from mcp_memory.space import Errand
 from mcp_memory.wire.eras import SINCE, Era
-from mcp_memory.wire.jsonrpc import ID_STARTS, INTERNAL_ERROR, Fault, Message, encode, notification
+from mcp_memory.wire.jsonrpc import ID_STARTS, INTERNAL_ERROR, Fault, Message, encode, key_of, notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +50,7 @@ class LongCall:
     def _report(self, done: int, total: int | None, message: str) -> None:
         # Progress must grow, and a hundred notices are as good as a million.
         step = total // 100 if total else 0
-        if not self._token or self.send is None or self.unwanted or done < self._last + max(step, 1):
+        if not self._token or self.send is None or done < self._last + max(step, 1):
             return
         self._last = done
         fields: dict[str, Any] = {"progressToken": msgspec.Raw(self._token), "progress": done}
@@ -73,7 +73,8 @@ class Errands:
     def wait(self, message: Message | None, line: bytes) -> None:
         """Put a request, or a batch (no message), at the end of the queue."""
         if self._bytes + len(line) > MOST_WAITING_BYTES:
-            name = self.running.tool.name if self.running else "a long call"
+            running = self.running  # may end while we speak
+            name = running.tool.name if running is not None else "a long call"
             raise Fault(
                 INTERNAL_ERROR,
                 f"{name} is running and too much waits behind it. Send this again when it has answered.",
@@ -89,11 +90,12 @@ class Errands:
 
     def withdraw(self, wanted: Any) -> None:
         """Forget the call with this id, running or waiting."""
-        if self.running is not None and msgspec.json.decode(self.running.ident) == wanted:
-            self.running.withdraw()
+        running = self.running  # may end while we look
+        if running is not None and key_of(running.ident) == wanted:
+            running.withdraw()
             return
         for item in self.waiting:
-            if item[0] is not None and msgspec.json.decode(item[0].id) == wanted:
+            if item[0] is not None and key_of(bytes(item[0].id)) == wanted:
                 self.waiting.remove(item)
                 self._bytes -= len(item[1])
                 return

@@ -91,8 +91,24 @@ def decode(line: bytes) -> Message:
 
 def params_of(line: bytes) -> dict[str, Any]:
     """All parameters of a message that decoded."""
-    params = msgspec.json.decode(line).get("params")
+    params = value_of(line).get("params")
     return params if isinstance(params, dict) else {}
+
+
+def value_of(json: bytes) -> Any:
+    """What this part of a message means. It was only skipped so far: there are numbers no float can hold."""
+    try:
+        return msgspec.json.decode(json)
+    except (ValueError, RecursionError) as fault:
+        raise Fault(INVALID_PARAMS, f"Invalid params: {fault}") from None
+
+
+def key_of(ident: bytes) -> Any:
+    """What two spellings of the same id have in common."""
+    try:
+        return value_of(ident)
+    except Fault:
+        return ident
 
 
 def batch_in(line: bytes) -> list[bytes] | None:
@@ -206,6 +222,14 @@ def refusal(fault: Fault) -> bytes:
     if fault.data is not None:
         told["data"] = fault.data
     return b"".join((b'{"jsonrpc":"2.0","id":', fault.ident, b',"error":', encode(told), b"}"))
+
+
+def as_text(json: bytes) -> bytes:
+    """A compact JSON document as a JSON string."""
+    # Of 22 MB: 10 ms where all is ASCII. Else 16 ms this way against 49; control characters are escaped already.
+    if json.isascii():
+        return encode(json.decode())
+    return b'"' + json.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
 
 
 def notification(method: str, params: bytes) -> bytes:

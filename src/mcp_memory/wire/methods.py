@@ -18,10 +18,13 @@ from mcp_memory.wire.jsonrpc import (
     INVALID_REQUEST,
     Fault,
     Message,
+    as_text,
     encode,
+    key_of,
     notification,
     params_of,
     reply,
+    value_of,
 )
 from mcp_memory.wire.offer import CHANGES_MS
 
@@ -83,7 +86,7 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
 
 def _no_object(session: Session, arguments: bytes) -> bytes:
     if session.offer.official:
-        value = msgspec.json.decode(arguments)
+        value = value_of(arguments)
         raise bad_param(session, "arguments", "record", value, False)
     return b"{}" if arguments == b"null" else arguments  # the tool will say what is wrong with it
 
@@ -98,10 +101,8 @@ def unknown_tool(session: Session, ident: bytes, name: str) -> list[bytes]:
 def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes]:
     """The reply that carries a tool's answer, after the notices of what the call changed."""
     structured = answer.structured
-    text = answer.text
-    if text is None:
-        text = "" if structured is None else structured.decode()
-    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":[{"type":"text","text":', encode(text), b"}]"]
+    text = as_text(structured or b"") if answer.text is None else encode(answer.text)
+    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":[{"type":"text","text":', text, b"}]"]
     holds = era.structured
     if structured is not None and holds != NOTHING and (holds == ANYTHING or structured.startswith(b"{")):
         parts.append(b',"structuredContent":')
@@ -141,7 +142,7 @@ def unsubscribe(session: Session, era: Era, ident: bytes, message: Message, line
 
 def listen(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     """Open a stream of notices; its reply comes when it ends. The acknowledgement says what it will carry."""
-    key = msgspec.json.decode(ident)
+    key = key_of(ident)
     if key in session.streams or len(session.streams) >= MOST_STREAMS:
         raise Fault(INVALID_REQUEST, "Invalid request: this id listens already, or too many do")
     asked = params_of(line).get("notifications")

@@ -30,6 +30,7 @@ from mcp_memory.wire.jsonrpc import (
     params_of,
     refusal,
     salvaged_id,
+    value_of,
 )
 from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, updates
 
@@ -56,7 +57,7 @@ class Session:
         self.subscribed = False
         self.streams: dict[Any, tuple[bytes, bool]] = {}  # open `listen`s: their id, do they want updates?
         self.in_batch = False
-        self.errand_begun = False  # a long call wants a thread: run `work` in one
+        self.errand_begun = False  # a long call wants a thread: clear this and run `work` in one
         self._errands: Errands | None = None  # while a long call runs
         self._shook_hands = False
         self._stateless = False
@@ -182,7 +183,10 @@ class Session:
     def _notice(self, method: str, line: bytes) -> None:
         if method != "notifications/cancelled":
             return
-        wanted = params_of(line).get("requestId")
+        try:
+            wanted = params_of(line).get("requestId")
+        except Fault:
+            return
         if isinstance(wanted, str | int | float):
             self.streams.pop(wanted, None)
             errands = self._errands
@@ -204,7 +208,7 @@ class Session:
             return self.origin
         client = bytes(meta.client)
         if client != self._last_sender[0]:
-            self._last_sender = (client, self._named(msgspec.json.decode(client)))
+            self._last_sender = (client, self._named(value_of(client)))
         return self._last_sender[1]
 
     def _named(self, client: Any) -> str:
@@ -228,7 +232,6 @@ class Session:
 
     def work(self, send: Send) -> None:
         """Run the long call that began, then what came in meanwhile. For a thread of its own."""
-        self.errand_begun = False
         while (errands := self._errands) is not None:
             if (call := errands.running) is not None:
                 send(self._run(call, send))
