@@ -41,9 +41,20 @@ def connect(
         if durability == "sync":
             connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
-        connection.close()
+        discard(connection)
         raise
     return connection
+
+
+def without_checkpoint(connection: apsw.Connection) -> None:
+    """Closing this connection will write nothing: what stands in the -wal stays there."""
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+
+
+def discard(connection: apsw.Connection) -> None:
+    """Close a connection to a file that cannot be used, and leave the file as it is."""
+    without_checkpoint(connection)
+    connection.close()
 
 
 def connect_read_only(path: str) -> tuple[apsw.Connection, bool]:

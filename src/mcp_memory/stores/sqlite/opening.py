@@ -17,14 +17,17 @@ from contextlib import contextmanager, suppress
 import apsw
 
 from mcp_memory.stores.sqlite.connection import (
+    DAMAGED,
     EMPTIED,
     REPLACED,
     UNADOPTED,
     connect,
     connect_read_only,
+    discard,
     load_vectors,
     plain_words,
     translated,
+    without_checkpoint,
 )
 from mcp_memory.stores.sqlite.schema import OURS, prepare, recognise
 from mcp_memory.stores.store import StoreBusy, StoreDamaged, StoreFault, StoreReadOnly
@@ -41,6 +44,8 @@ OPENING_SECONDS = 15.0
 OPENING_PAUSE = 0.02
 CLOSING_SECONDS = 2.0
 
+SMALLEST_PAGE = 512  # a database file is so many times its page size, which is so many times this
+
 
 class OpenFile:
     """Opens its file when first asked, and again when it failed or was replaced."""
@@ -54,6 +59,8 @@ class OpenFile:
         self.has_vectors = False
         self._projections: apsw.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._size = 0  # the largest seen: a database file only grows, unless it is compacted or cut
+        self._was_cut = False
         self._why: apsw.Error | None = None  # it can only be read
         self._frozen: tuple[int, ...] | None = None  # how the file was when it was read without any locks
         # Our own hold on the -wal: while it lasts no other file can get the same inode.
@@ -83,6 +90,16 @@ class OpenFile:
             load_vectors(self._projections)
         return self._projections
 
+    def another(self) -> apsw.Connection:
+        """One more connection, for reading in a thread of its own. Whoever asks closes it."""
+        if self.read_only:
+            return connect_read_only(self.path)[0]
+        connection = connect(self.path, "normal")
+        if not self.is_current():
+            connection.close()
+            raise StoreBusy(REPLACED.format(path=self.path))
+        return connection
+
     def _open(self) -> apsw.Connection:
         with self.lock, plain_words(self.path):
             if self.calls is not None:  # another thread was faster
@@ -90,18 +107,23 @@ class OpenFile:
             _make_folder(os.path.dirname(self.path))
             if self._identity not in (None, _identity(self.path)):
                 self._part_from_help_files()
-            self._refuse_emptied()
+                self._was_cut = False
+            self._refuse_what_lost_its_end()
             connection = self._connect_patiently()
-            self._identity = _identity(self.path)
+            self._look()
             self._hold_wal()
             self.calls = connection
             return connection
 
-    def _refuse_emptied(self) -> None:
-        # SQLite would delete the -wal of an empty file, and with it the only changes that are left.
-        with suppress(OSError):
-            if not os.path.getsize(self.path) and os.path.getsize(self.path + "-wal"):
-                raise StoreDamaged(EMPTIED.format(path=self.path))
+    def _refuse_what_lost_its_end(self) -> None:
+        """What SQLite does not see: it takes an empty file for a new one, and fills half a page up with zeros."""
+        size = _size(self.path)
+        has_changes = bool(_size(self.path + "-wal"))
+        if not size and has_changes:
+            # SQLite would delete the -wal too, and with it the only changes that are left.
+            raise StoreDamaged(EMPTIED.format(path=self.path))
+        if size % SMALLEST_PAGE and not has_changes and not _size(self.path + "-journal"):
+            raise StoreDamaged(DAMAGED.format(path=self.path, error="it ends in the middle of a page"))
 
     def _connect_patiently(self) -> apsw.Connection:
         deadline = time.monotonic() + OPENING_SECONDS
@@ -132,9 +154,12 @@ class OpenFile:
         connection = connect(self.path, self.durability, recognise)
         try:
             self.has_vectors = load_vectors(connection)
+            if self._was_cut:
+                _check_pages(connection)
+                self._was_cut = False
             prepare(connection, self.path, self.has_vectors)
         except BaseException:
-            connection.close()
+            discard(connection)
             raise
         return connection
 
@@ -154,8 +179,19 @@ class OpenFile:
     # ── is it still the same? ────────────────────────────────────────────────────────────────────
 
     def is_current(self) -> bool:
-        """Does the name still mean the file that is open? One system call."""
-        return self._identity == _identity(self.path) and (self._frozen is None or self._frozen == self._state())
+        """Does the name still mean the file that is open, and is that whole? One system call."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        if (found.st_dev, found.st_ino) != self._identity or found.st_size < self._size:
+            return False
+        self._size = found.st_size
+        return self._frozen is None or self._frozen == self._state()
+
+    def _look(self) -> None:
+        found = os.stat(self.path)
+        self._identity, self._size = (found.st_dev, found.st_ino), found.st_size
 
     def _state(self) -> tuple[int, ...]:
         """What changes when others write: for readers without locks, whom SQLite does not tell."""
@@ -169,7 +205,9 @@ class OpenFile:
     def leave(self) -> None:
         """Let go of a file that is not under its name any more, and of what stands beside it by that name."""
         with self.lock:
-            if self._identity != _identity(self.path):
+            if self._identity == _identity(self.path):
+                self._was_cut = self._frozen is None
+            else:
                 log.warning("%s was replaced or removed; what is there now is read anew", self.path)
                 with self._alone():
                     self._part_from_help_files()
@@ -223,7 +261,7 @@ class OpenFile:
             for connection in (self._projections, self.calls):
                 if connection is not None:
                     with suppress(apsw.Error):
-                        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+                        without_checkpoint(connection)
                     _shut(connection)
             self._projections = self.calls = None
             self.read_only, self._frozen = False, None
@@ -246,6 +284,13 @@ def roll_back(connection: apsw.Connection) -> None:
     with suppress(apsw.Error):
         if connection.in_transaction:
             connection.execute("rollback")
+
+
+def _check_pages(connection: apsw.Connection) -> None:
+    """A file that became smaller was compacted, or cut: what is missing then is zeros to SQLite."""
+    found = connection.execute("PRAGMA quick_check(1)").get
+    if found != "ok":
+        raise apsw.CorruptError(found)
 
 
 def _shut(connection: apsw.Connection) -> None:
@@ -273,6 +318,13 @@ def _make_folder(folder: str) -> None:
         raise StoreFault(
             f"The folder {folder} cannot be made ({error.strerror}). Make it, or start with another --memory-file."
         ) from error
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _identity(path: str) -> tuple[int, int] | None:
