@@ -143,7 +143,7 @@ class ReflectionRestored(Change, frozen=True, tag=18):
     fact: Reflection
 
 
-class EntityAbsorbed(Change, tag=19):
+class EntityAbsorbed(Change, frozen=True, tag=19):
     """An entity went because another took its place: reflections on it and its usage pass to that one."""
 
     id: int

@@ -56,6 +56,12 @@ def differences(one: Graph, other: Graph) -> Iterator[str]:
 
 def contradictions(graph: Graph) -> Iterator[str]:
     """Where the graph's own indexes disagree with its facts."""
+    yield from _about_entities(graph)
+    yield from _about_relations(graph)
+    yield from _about_placeholders(graph)
+
+
+def _about_entities(graph: Graph) -> Iterator[str]:
     for entity in graph.by_id.values():
         if graph.ids.get(entity.name) != entity.id:
             yield f"entity {entity.id} is not found by its name {entity.name!r}"
@@ -64,6 +70,9 @@ def contradictions(graph: Graph) -> Iterator[str]:
             yield f"observations of {entity.name!r} are out of order: {ids}"
     if len(graph.ids) != len(graph.by_id):
         yield f"{len(graph.ids)} names for {len(graph.by_id)} entities"
+
+
+def _about_relations(graph: Graph) -> Iterator[str]:
     for relation in graph.relations.values():
         if relation.source not in graph.by_id or relation.target not in graph.by_id:
             yield f"relation {relation.id} has an end that does not exist"
@@ -76,6 +85,9 @@ def contradictions(graph: Graph) -> Iterator[str]:
     ends = sum(len({relation.source, relation.target}) for relation in graph.relations.values())
     if linked != ends:
         yield f"{linked} links for {ends} ends of relations"
+
+
+def _about_placeholders(graph: Graph) -> Iterator[str]:
     placeholders = {entity.id for entity in graph.by_id.values() if entity.is_placeholder}
     if placeholders != graph.placeholders:
         yield f"placeholders {placeholders} are taken for {graph.placeholders}"
