@@ -121,6 +121,14 @@ class Base:
         return self.arrays[section][offsets[row] : offsets[row + 1]].tolist()
 
 
+def decode_header_of(buffer: Any) -> Header:
+    """What a snapshot says of itself, without opening it."""
+    view = memoryview(buffer)
+    size = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 8], "little")
+    start = len(MAGIC) + 16
+    return decode_header(view[start : start + size])
+
+
 def is_intact(buffer: Any) -> bool:
     """Is this a whole snapshot of this version, as it was written?"""
     view = memoryview(buffer)

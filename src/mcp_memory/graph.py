@@ -161,6 +161,11 @@ class Graph:
         relations = [self.relations[relation_id] for relation_id in sorted(inside | self.loops)]
         return [r for r in relations if r.ended_at is None and r.source in ids and r.target in ids]
 
+    def reflections_on(self, entity_id: int) -> list[Reflection]:
+        """What was reflected on an entity, oldest first."""
+        found = self.reflections.values()
+        return [r for r in found if r.target_type == "entity" and r.target_id == entity_id]
+
     def degree(self, entity_id: int) -> int:
         """How many relations touch an entity, ended ones included."""
         return len(self._linked(entity_id))

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp_memory.changes import AnyChange, Entry, Plan
 from mcp_memory.facts import Limits, MemoryFault
@@ -19,8 +19,9 @@ from mcp_memory.graph import Graph
 from mcp_memory.stores.store import Store, StoreFault
 
 if TYPE_CHECKING:
-    from mcp_memory.stores.store import Finding
+    from mcp_memory.stores.store import ColdStore, Finding
     from mcp_memory.tools.registry import Tool
+    from mcp_memory.views import View
 
 log = logging.getLogger("mcp_memory")
 
@@ -86,6 +87,10 @@ class Space:
         self._unsettled = threading.Event()
         self._closing = threading.Event()
         self._last_write = 0.0
+        # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
+        self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
+        self._loader: threading.Thread | None = None
+        self._loaded: tuple[Graph, object] | None = None
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────
 
@@ -98,21 +103,52 @@ class Space:
         if tool.writes:
             return self.commit(lambda graph: tool.function(graph, *values), origin, tool.name)
         with self._lock:
+            if self._graph is None and tool.on_view:
+                view = self._view_for_now()
+                if view is not None:
+                    return tool.function(view, *values)
             return tool.function(self.graph(), *values)
+
+    def _view_for_now(self) -> View | None:
+        """What answers while the graph is loaded behind, where that takes long enough to matter."""
+        if self._cold is None or (self._loader is not None and not self._loader.is_alive()):
+            return None
+        view = self._cold.view()
+        if view is not None and self._loader is None:
+            self._loader = threading.Thread(target=self._load_behind, args=(self._cold,), name="loader", daemon=True)
+            self._loader.start()
+        return view
+
+    def _load_behind(self, store: ColdStore) -> None:
+        try:
+            self._loaded = store.load_apart()
+        except Exception as error:
+            log.debug("loading behind the calls failed, the next call loads: %s", error)
+
+    def _take_loaded(self) -> Graph | None:
+        """The graph that was loaded behind, if it was and still fits."""
+        loader, self._loader = self._loader, None
+        if loader is None or self._cold is None:
+            return None
+        loader.join()
+        loaded, self._loaded = self._loaded, None
+        return loaded[0] if loaded is not None and self._cold.accept(*loaded) else None
 
     def graph(self) -> Graph:
         """The graph, up to date with every process that writes to this store."""
         with self._lock:
             graph = self._graph
-            if graph is not None:
-                news = self.store.news_since(graph)
-                if news is not None:
-                    if news:
-                        graph.apply(news)
-                    return graph
-            self._graph = None
-            self._graph = self.store.load()
-            return self._graph
+            if graph is None:
+                graph = self._graph = self._take_loaded() or self.store.load()
+                if self._cold is not None and self._cold.wants_snapshot():
+                    self._wake_settler()
+            news = self.store.news_since(graph)
+            if news is None:
+                self._graph = None
+                graph = self._graph = self.store.load()
+            elif news:
+                graph.apply(news)
+            return graph
 
     def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "") -> Any:
         """Run a planner under the write lock of every process, and make its plan true."""
@@ -148,10 +184,13 @@ class Space:
     def _wrote(self) -> None:
         self._last_write = time.monotonic()
         if not self._unsettled.is_set():
-            self._unsettled.set()
-            if self._settler is None:
-                self._settler = threading.Thread(target=self._settle_in_quiet_moments, name="settler", daemon=True)
-                self._settler.start()
+            self._wake_settler()
+
+    def _wake_settler(self) -> None:
+        self._unsettled.set()
+        if self._settler is None:
+            self._settler = threading.Thread(target=self._settle_in_quiet_moments, name="settler", daemon=True)
+            self._settler.start()
 
     def _settle_in_quiet_moments(self) -> None:
         while not self._closing.is_set():
@@ -185,6 +224,7 @@ class Space:
         with self._lock:
             self._closing.set()
             self._unsettled.set()
+            self._take_loaded()
             settler, self._settler = self._settler, None
             if settler is not None:
                 settler.join(seconds)

@@ -79,6 +79,20 @@ class OneFile:
             except OSError as error:
                 self._fail(error, "flush")
 
+    def _has_leftover(self) -> bool:
+        """Did a process that died leave its unfinished next version?"""
+        if not self._file.has_leftover():
+            return False
+        # Somebody may be at work on it; nobody is while we hold the lock.
+        try:
+            self._acquire(self._patience)
+        except StoreReadOnly:
+            return True
+        try:
+            return self._file.has_leftover()
+        finally:
+            self._lock.release()
+
     def _fail(self, error: OSError, doing: str) -> NoReturn:
         if error.errno in FULL:
             raise StoreFull(

@@ -12,6 +12,7 @@ from typing import Protocol
 from mcp_memory.changes import Entry
 from mcp_memory.facts import MemoryFault
 from mcp_memory.graph import Graph
+from mcp_memory.views import View
 
 
 class StoreFault(MemoryFault):
@@ -87,3 +88,19 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of the file. A store may be used again afterwards: it opens by itself."""
+
+
+class ColdStore(Store, Protocol):
+    """A store that can answer before its graph is loaded. The space sees it by the method `view`."""
+
+    def view(self) -> View | None:
+        """Where loading would keep a caller waiting: what answers a graph's questions, for one call."""
+
+    def load_apart(self) -> tuple[Graph, object]:
+        """As `load`, in a thread beside the calls; the token says of which state of the store."""
+
+    def accept(self, graph: Graph, token: object) -> bool:
+        """Is a graph loaded apart the one to go on with?"""
+
+    def wants_snapshot(self) -> bool:
+        """Should `settle` get a quiet moment though nothing was written?"""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mcp_memory.facts import Entity, Observation, Relation
-from mcp_memory.graph import Graph
+from mcp_memory.views import View
 
 SPELLINGS = {"from_entity": "from", "to_entity": "to", "relation_type": "relationType"}
 
@@ -32,7 +32,7 @@ def plain_entity(entity: Entity) -> dict[str, Any]:
     return {"name": entity.name, "entityType": entity.entity_type, "observations": entity.texts()}
 
 
-def plain_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
+def plain_relation(graph: View, relation: Relation) -> dict[str, Any]:
     """A relation as the official server writes it: names and type, nothing else."""
     return {
         "from": graph.name_of(relation.source),
@@ -41,7 +41,7 @@ def plain_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
     }
 
 
-def shown_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
+def shown_relation(graph: View, relation: Relation) -> dict[str, Any]:
     """A relation with the id that ends or revives it, and what else is known of it."""
     shown: dict[str, Any] = {"id": relation.id, **plain_relation(graph, relation)}
     if relation.context:
@@ -51,7 +51,7 @@ def shown_relation(graph: Graph, relation: Relation) -> dict[str, Any]:
     return shown
 
 
-def shown_relations(graph: Graph, relations: Iterable[Relation]) -> list[dict[str, Any]]:
+def shown_relations(graph: View, relations: Iterable[Relation]) -> list[dict[str, Any]]:
     return [shown_relation(graph, relation) for relation in relations]
 
 

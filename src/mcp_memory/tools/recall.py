@@ -19,6 +19,7 @@ from mcp_memory.tools.rendering import (
     make_fragment,
     relations_json,
 )
+from mcp_memory.views import View
 
 
 @tool(camel=True)
@@ -47,7 +48,7 @@ def _ids(graph: Graph, entity_type: str) -> list[int]:
 
 
 @tool
-def open_nodes(graph: Graph, names: Names, detail: bool = False) -> bytes:
+def open_nodes(graph: View, names: Names, detail: bool = False) -> bytes:
     """Entities by exact name, in the order asked for, with the relations touching them; unknown names are left
     out. detail adds ids, kinds, status and reflections."""
     found = [entity_id for entity_id in map(graph.id_of, dict.fromkeys(names)) if entity_id is not None]
@@ -59,13 +60,13 @@ def open_nodes(graph: Graph, names: Names, detail: bool = False) -> bytes:
 
 
 @tool
-def get_entity(graph: Graph, name: Name) -> bytes:
+def get_entity(graph: View, name: Name) -> bytes:
     """One entity by exact name: type and observations, no relations."""
     return graph.fragments.get(name) or make_fragment(graph, name)
 
 
 @tool
-def batch_get_entities(graph: Graph, names: Names) -> bytes:
+def batch_get_entities(graph: View, names: Names) -> bytes:
     """Several entities by exact name, in the order asked for; null where there is none."""
     ready = graph.fragments
     found = [ready.get(name) or entity_or_null(graph, name) for name in names]
@@ -73,7 +74,7 @@ def batch_get_entities(graph: Graph, names: Names) -> bytes:
 
 
 @tool
-def describe_entity(graph: Graph, name: Name, history: bool = False) -> dict[str, Any]:
+def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str, Any]:
     """All about one entity: observations with ids and kinds, status, relations, neighbors, reflections. history
     adds what was superseded and relations that ended."""
     entity = graph[name]
@@ -95,7 +96,7 @@ def _direction(entity: Entity, source: int) -> str:
     return "out" if source == entity.id else "in"
 
 
-def detailed_entity(graph: Graph, entity: Entity, history: bool = False) -> dict[str, Any]:
+def detailed_entity(graph: View, entity: Entity, history: bool = False) -> dict[str, Any]:
     """An entity with everything known of it."""
     seen = entity.observations if history else entity.active()
     shown: dict[str, Any] = {
@@ -109,8 +110,7 @@ def detailed_entity(graph: Graph, entity: Entity, history: bool = False) -> dict
     }
     reflections = [
         {"id": r.id, "author": r.author, "content": r.content, "mood": r.mood, "created_at": r.created_at}
-        for r in graph.reflections.values()
-        if r.target_type == "entity" and r.target_id == entity.id
+        for r in graph.reflections_on(entity.id)
     ]
     return {**shown, "reflections": reflections} if reflections else shown
 
@@ -121,7 +121,7 @@ MOST_RELATIONS = 1000
 
 @tool(camel=True)
 def search_relations(
-    graph: Graph,
+    graph: View,
     from_: str = "",
     to: str = "",
     relation_type: str = "",

@@ -13,6 +13,7 @@ import msgspec
 from mcp_memory.facts import Relation, UnknownEntity
 from mcp_memory.graph import PAGE_BITS, Graph
 from mcp_memory.tools.dialects import plain_entity, shown_relation
+from mcp_memory.views import View
 
 # A fragment is about 200 bytes: beyond this many the hot ones are found again soon enough.
 MOST_FRAGMENTS = 65_536
@@ -21,32 +22,32 @@ MOST_FRAGMENTS = 65_536
 encode = msgspec.json.encode
 
 
-def entity_json(graph: Graph, name: str) -> bytes:
+def entity_json(graph: View, name: str) -> bytes:
     """An entity as all three predecessors write it; UnknownEntity if there is none."""
     return graph.fragments.get(name) or make_fragment(graph, name)
 
 
-def make_fragment(graph: Graph, name: str) -> bytes:
+def make_fragment(graph: View, name: str) -> bytes:
     if len(graph.fragments) >= MOST_FRAGMENTS:
         graph.fragments.clear()
     made = graph.fragments[name] = encode(plain_entity(graph[name]))
     return made
 
 
-def entity_or_null(graph: Graph, name: str) -> bytes:
+def entity_or_null(graph: View, name: str) -> bytes:
     try:
         return make_fragment(graph, name)
     except UnknownEntity:
         return b"null"
 
 
-def entities_json(graph: Graph, entity_ids: Iterable[int]) -> list[bytes]:
+def entities_json(graph: View, entity_ids: Iterable[int]) -> list[bytes]:
     """These entities, in this order."""
     name_of, fragments = graph.name_of, graph.fragments
     return [fragments.get(name) or make_fragment(graph, name) for name in map(name_of, entity_ids)]
 
 
-def relations_json(graph: Graph, relations: Iterable[Relation]) -> list[bytes]:
+def relations_json(graph: View, relations: Iterable[Relation]) -> list[bytes]:
     return [encode(shown_relation(graph, relation)) for relation in relations]
 
 

@@ -38,9 +38,9 @@ def reflections(connection: apsw.Connection) -> Iterator[Reflection]:
     return (Reflection(*row) for row in connection.execute(SQL.reflections))
 
 
-def pack(connection: apsw.Connection, origin: str = "") -> bytes:
+def pack(connection: apsw.Connection, origin: str = "", with_words: bool = False) -> bytes:
     """The tables as a packed graph, row by row: nothing but the bytes is ever held."""
-    packer = Packer()
+    packer = Packer(with_words)
     for entity in entities(connection):
         packer.add_entity(entity)
     for relation in relations(connection):

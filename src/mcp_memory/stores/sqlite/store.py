@@ -27,11 +27,14 @@ from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, REPL
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.stores.sqlite.snapshot import LARGE, Snapshot
+from mcp_memory.stores.sqlite.view import SqlView
 from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault
 
 log = logging.getLogger("mcp_memory")
 
 FEED = Queries("feed")
+VIEW = Queries("view")
 
 # Waiting for a locked file: as documented, within an overall deadline.
 RETRIES = 5
@@ -43,6 +46,8 @@ BATCH_SECONDS = 0.01
 BATCH_ENTRIES = 256
 CHECKPOINT_BYTES = 4 << 20
 SETTLING_PAUSE = 0.005
+# A snapshot this many entries old is replaced: replaying them costs about 10 us each.
+SNAPSHOT_EVERY = 2000
 
 BROKEN_ENTRY = (
     "Entry {seq} of this memory's history cannot be read ({error}). The file was left as it is; "
@@ -61,6 +66,9 @@ class SqliteStore:
         self._version = -1
         self._known_seq = -1
         self._projected = 0
+        self._snapshot = Snapshot(self.path)
+        self._snapshot_seq = 0
+        self._size = 0
 
     @property
     def read_only(self) -> bool:
@@ -167,9 +175,7 @@ class SqliteStore:
             try:
                 # A savepoint is a read transaction of its own, and also fits inside a write.
                 with connection:
-                    graph = Graph(Base(loading.pack(connection)))
-                    self._projected = graph.seq
-                    graph.apply(_entry(row) for row in connection.execute(FEED.news, (graph.seq,)))
+                    graph = self._load(connection)
                     self._version = connection.execute("PRAGMA data_version").get
             except apsw.Error as error:
                 self._gave(error)
@@ -179,6 +185,45 @@ class SqliteStore:
         self._known_seq = graph.seq
         self._loaded_from = connection
         return graph
+
+    def _load(self, connection: apsw.Connection) -> Graph:
+        """The snapshot, or the tables, and then what the feed says since."""
+        base = self._snapshot.read(connection)
+        self._snapshot_seq = -1 if base is None else base.counts.seq
+        graph = Graph(base or Base(loading.pack(connection)))
+        self._projected = connection.execute(FEED.projected).get
+        graph.apply(_entry(row) for row in connection.execute(FEED.news, (graph.seq,)))
+        self._size = graph.entity_count
+        return graph
+
+    def view(self) -> SqlView | None:
+        """The tables themselves, where loading a graph would keep a caller waiting and they are up to date."""
+        connection = self._file.ready()
+        with plain_words(self.path):
+            if connection.execute(VIEW.size).get < LARGE:
+                return None
+            is_settled = connection.execute(FEED.last).get == connection.execute(FEED.projected).get
+        return SqlView(connection) if is_settled else None
+
+    def load_apart(self) -> tuple[Graph, object]:
+        """As `load`, beside the calls of another thread; `accept` tells whether it still fits."""
+        token = self._file.ready()
+        with plain_words(self.path):
+            connection = self._file.another()
+            try:
+                with connection:
+                    return self._load(connection), token
+            finally:
+                connection.close()
+
+    def accept(self, graph: Graph, token: object) -> bool:
+        """Is a graph that was loaded apart the one to go on with?"""
+        if token is not self._file.calls:
+            return False
+        self._loaded_from = self._file.calls
+        self._version = -1
+        self._known_seq = graph.seq
+        return True
 
     def feed(self) -> Iterator[Entry]:
         with plain_words(self.path):
@@ -207,11 +252,28 @@ class SqliteStore:
                 if seconds is not None and time.monotonic() > deadline:
                     return
             self._checkpoint()
+            if seconds is None and self.wants_snapshot():
+                self._take_snapshot()
+
+    def wants_snapshot(self) -> bool:
+        """Would the next start gain from a new one?"""
+        old = self._projected - self._snapshot_seq
+        return self._size >= LARGE and (self._snapshot_seq < 0 or old > SNAPSHOT_EVERY)
+
+    def _take_snapshot(self) -> None:
+        # On a connection of its own and without the lock: calls go on meanwhile.
+        with self._file.lock:
+            connection = self._file.another() if self._file.calls is not None else None
+        if connection is not None:
+            try:
+                self._snapshot_seq = self._snapshot.write(connection)
+            finally:
+                connection.close()
 
     def _settle_some(self) -> bool:
         """Project one batch under the write lock; is there more?"""
         with self._file.lock:
-            if self._file.calls is None:  # closed meanwhile
+            if self._file.calls is None or not self._file.is_current():  # closed meanwhile, or for a call to notice
                 return False
             connection = self._file.projecting()
             if connection.execute(FEED.last).get == connection.execute(FEED.projected).get:

@@ -20,3 +20,6 @@ INSERT INTO space_state (key, value) VALUES ('projected_seq', 0);
 CREATE INDEX idx_obs_supersedes ON observations(supersedes) WHERE supersedes IS NOT NULL;
 
 INSERT INTO db_metadata (key, value) VALUES ('schema_version', '1');
+
+-- Which space this is, wherever its file is copied to: what is derived from it is told apart by this.
+INSERT INTO db_metadata (key, value) VALUES ('space_id', lower(hex(randomblob(8))));
