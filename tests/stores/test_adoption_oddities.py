@@ -288,12 +288,15 @@ def test_triggers_do_not_mistake_the_adoption_for_somebodys_changes(spoil: Spoil
         "create trigger a after insert on observations begin insert into log values ('insert'); end",
         "create trigger b after update on observations begin insert into log values ('update'); end",
         "create trigger c after delete on observations begin insert into log values ('delete'); end",
+        "create trigger d after delete on entity_access begin insert into log values ('access'); end",
         "update observations set supersedes = 888 where id = 9; delete from log",
+        "insert into entity_access (entity_id) values (77)",
     )
     with adopted(database):
         pass
 
     assert rows(database, "log", "what", "1") == []
+    assert {"a", "b", "c", "d"} <= statements(database).keys()
 
 
 def test_an_index_of_a_documented_name_gets_its_documented_columns(spoil: Spoil, database: Path) -> None:

@@ -19,6 +19,8 @@ import apsw
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.stores.sqlite.connection import connect, load_vectors
+from mcp_memory.stores.sqlite.schema import prepare
 from mcp_memory.stores.store import StoreDamaged, StoreFault, StoreFull, StoreReadOnly
 from tests.stores.faulty_disk import counted, full_after, read_only
 from tests.stores.predecessor import LAST, ROWS, SHAPES, build, fill, lay
@@ -135,6 +137,27 @@ def test_what_only_the_write_ahead_log_holds_is_adopted_and_backed_up(database: 
 
     assert holds_everything(database)
     assert is_as_it_was(backups(database)[0])
+
+
+def test_what_a_killed_process_copied_half_is_removed(database: Path) -> None:
+    build(database)
+    half = database.with_name("memory.db.before-mcp-memory-20260101T000000Z.backup.partial")
+    others = database.with_name("other.db.before-mcp-memory-20260101T000000Z.backup.partial")
+    for file in (half, Path(f"{half}-journal"), others):
+        file.write_bytes(b"half of a copy")
+    with adopted(database):
+        pass
+
+    assert [file.name for file in database.parent.glob("*partial*")] == [others.name]
+
+
+def test_the_connection_that_adopted_keeps_every_rule_afterwards(database: Path) -> None:
+    build(database)
+    with closing(connect(str(database), "normal")) as connection:
+        prepare(connection, str(database), load_vectors(connection))
+
+        assert connection.execute("pragma foreign_keys").get == 1
+        assert connection.execute("pragma legacy_alter_table").get == 0
 
 
 # ── what prevents an adoption ────────────────────────────────────────────────────────────────────
