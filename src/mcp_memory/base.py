@@ -86,6 +86,7 @@ class Base:
         )
 
         self.name_list = decode_names(b["names"])
+        self.has_ended = self.counts.relations < len(self.relations.ids)
 
     def names(self) -> dict[str, int]:
         """Every name, placeholders included, with its id."""

@@ -7,6 +7,7 @@ can only be ours, and then the graph is thrown away and loaded again."""
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from mcp_memory.changes import AnyChange, Entry, Plan
 from mcp_memory.facts import Limits, MemoryFault
 from mcp_memory.graph import Graph
-from mcp_memory.stores.store import Store, StoreFault
+from mcp_memory.stores.store import Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
     from mcp_memory.stores.store import ColdStore, Finding
@@ -28,6 +29,9 @@ log = logging.getLogger("mcp_memory")
 # A quiet moment: this long without a write, or this many entries behind, and projections catch up.
 QUIET_SECONDS = 0.05
 MOST_BEHIND = 1000
+# A shared space waits for a locked store with its own lock open: so long, and in steps that grow so far.
+PATIENCE_SECONDS = 15.0
+FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
 
@@ -39,6 +43,10 @@ def utc_now() -> str:
 
 class Cancelled(MemoryFault):
     """The client withdrew the call; nothing was changed."""
+
+
+class NotNow(Exception):
+    """It cannot be done at once. Nothing has happened; ask again and wait."""
 
 
 class Errand:
@@ -81,7 +89,9 @@ class Space:
         self.limits = limits or Limits()
         self.roots = roots
         self.clock = clock
+        self.is_shared = False  # several clients in this process: one must not wait for what another waits for
         self._graph: Graph | None = None
+        self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
         self._settler: threading.Thread | None = None
         self._unsettled = threading.Event()
@@ -94,20 +104,48 @@ class Space:
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────
 
-    def call(self, tool: Tool, values: tuple[Any, ...], origin: str = "", errand: Errand | None = None) -> Any:
-        """What the tool answers, after what it planned has become true."""
+    def call(
+        self,
+        tool: Tool,
+        values: tuple[Any, ...],
+        origin: str = "",
+        errand: Errand | None = None,
+        at_once: bool = False,
+    ) -> Any:
+        """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow."""
         if tool.is_errand:
             errand = errand or Errand()
             errand.space, errand.origin, errand.tool = self, origin, tool.name
             return tool.function(errand, *values)
         if tool.writes:
-            return self.commit(lambda graph: tool.function(graph, *values), origin, tool.name)
+            return self.commit(lambda graph: tool.function(graph, *values), origin, tool.name, at_once)
+        if at_once:
+            return self._read_at_once(tool, values)
         with self._lock:
             if self._graph is None and tool.on_view:
                 view = self._view_for_now()
                 if view is not None:
                     return tool.function(view, *values)
             return tool.function(self.graph(), *values)
+
+    def _read_at_once(self, tool: Tool, values: tuple[Any, ...]) -> Any:
+        if not self._lock.acquire(blocking=False):
+            raise NotNow
+        try:
+            return tool.function(self._graph_at_once(), *values)
+        finally:
+            self._lock.release()
+
+    def _graph_at_once(self) -> Graph:
+        """The graph as `graph` has it, unless it must be loaded."""
+        self.catch_up()
+        graph = self._graph
+        news = None if graph is None else self.store.news_since(graph)
+        if graph is None or news is None:
+            raise NotNow
+        if news:
+            graph.apply(news)
+        return graph
 
     def _view_for_now(self) -> View | None:
         """What answers while the graph is loaded behind, where that takes long enough to matter."""
@@ -137,6 +175,8 @@ class Space:
     def graph(self) -> Graph:
         """The graph, up to date with every process that writes to this store."""
         with self._lock:
+            if self._pending:
+                self._take_in()
             graph = self._graph
             if graph is None:
                 graph = self._graph = self._take_loaded() or self.store.load()
@@ -150,20 +190,50 @@ class Space:
                 graph.apply(news)
             return graph
 
-    def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "") -> Any:
+    def commit(
+        self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False
+    ) -> Any:
         """Run a planner under the write lock of every process, and make its plan true."""
+        if at_once:
+            return self._commit_at_once(planner, origin, tool)
+        until = time.monotonic() + PATIENCE_SECONDS
+        wait = FIRST_WAIT
+        while True:
+            try:
+                return self._commit(planner, origin, tool, wait=not self.is_shared)
+            except StoreBusy:
+                if not self.is_shared or time.monotonic() > until:
+                    raise
+            self.graph()  # where the file was closed or replaced, it is opened here
+            # Uneven steps: processes that collided once do not collide in step for ever.
+            time.sleep(wait * random.uniform(0.5, 1.5))
+            wait = min(wait * 1.5, LONGEST_WAIT)
+
+    def _commit_at_once(self, planner: Callable[[Graph], Plan], origin: str, tool: str) -> Any:
+        if not self.store.quick or not self._lock.acquire(blocking=False):
+            raise NotNow
+        try:
+            self._graph_at_once()
+            return self._commit(planner, origin, tool, wait=False)
+        except StoreBusy as busy:
+            raise NotNow from busy
+        finally:
+            self._lock.release()
+
+    def _commit(self, planner: Callable[[Graph], Plan], origin: str, tool: str, wait: bool) -> Any:
         with self._lock:
             entries: list[Entry] = []
-            with self.store.begin():
+            with self.store.begin(wait):
                 graph = self.graph()
                 plan = planner(graph)
                 if plan.changes:
                     entries = self._entries(graph.seq, plan.changes, origin, tool)
                     self.store.write(entries)
             if entries:
-                self._apply(graph, entries)
+                # Committed. The graph takes it in when it is next asked, which is after the reply.
+                self._pending += entries
                 self._wrote()
-            return plan.answer(graph) if callable(plan.answer) else plan.answer
+            return plan.answer(self.graph()) if callable(plan.answer) else plan.answer
 
     def _entries(self, seq: int, changes: list[AnyChange], origin: str, tool: str) -> list[Entry]:
         at = self.clock()
@@ -172,12 +242,20 @@ class Space:
             for part, start in enumerate(range(0, len(changes), CHANGES_PER_ENTRY))
         ]
 
-    def _apply(self, graph: Graph, entries: list[Entry]) -> None:
-        try:
-            graph.apply(entries)
-        except BaseException:
-            self._graph = None  # committed but half applied: the store knows better
-            raise
+    def catch_up(self) -> None:
+        """Take in what was written last. For the moment after a reply; whoever asks the graph need not."""
+        if self._pending:
+            with self._lock:
+                self._take_in()
+
+    def _take_in(self) -> None:
+        entries, self._pending = self._pending, []
+        graph = self._graph
+        if graph is None or not entries:
+            return
+        self._graph = None  # half applied it would be worse than none: the store knows
+        graph.apply(entries)
+        self._graph = graph
 
     # ── quiet moments ────────────────────────────────────────────────────────────────────────────
 
@@ -212,6 +290,11 @@ class Space:
         self.graph()
         self.store.settle()
 
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Give back the space that no fact needs any more. Nobody else is served meanwhile."""
+        with self._lock:
+            self.store.compact(progress)
+
     def check(self, repair: bool = False) -> list[Finding]:
         """Everything that is not as it should be; [] is the only good answer."""
         from mcp_memory.checkup import checkup
@@ -226,10 +309,11 @@ class Space:
             self._unsettled.set()
             self._take_loaded()
             settler, self._settler = self._settler, None
+            until = time.monotonic() + seconds
             if settler is not None:
                 settler.join(seconds)
             try:
-                self.store.settle(seconds)
+                self.store.settle(max(until - time.monotonic(), 0))
             except StoreFault as fault:
                 log.warning("projections wait for the next start: %s", fault)
             self.store.close()

@@ -4,7 +4,7 @@ Several tools create; this is the one place that knows how, within one plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from mcp_memory.changes import AnyChange, EntityAltered, EntityCreated, ObservationsAdded
 from mcp_memory.facts import ACTIVE, GENERIC_KIND, GENERIC_TYPE, Entity
@@ -20,19 +20,19 @@ class Draft:
         self._next_entity = graph.next_entity
         self._next_observation = graph.next_observation
         self.ids: dict[str, int] = {}  # of entities created by this plan
-        self._texts: dict[int, set[str]] = {}  # what is believed of the entities this plan has touched
+        self._texts: dict[str, dict[str, None]] = {}  # what is believed of entities this plan has looked at
 
     def create(
-        self, name: str, texts: Iterable[str], entity_type: str | None = None, status: str | None = None
-    ) -> list[str] | None:
+        self, name: str, texts: Sequence[str], entity_type: str | None = None, status: str | None = None
+    ) -> Sequence[str] | None:
         """A new entity and the texts it starts with; None when one of that name exists already."""
-        known = self.graph.named(name)
-        if name in self.ids or (known is not None and not known.is_placeholder):
+        known = self.graph.ids.get(name)
+        if name in self.ids or (known is not None and known not in self.graph.placeholders):
             return None
-        fresh = list(dict.fromkeys(texts))
+        if len(texts) > 1:
+            texts = list(dict.fromkeys(texts))
         entity_id = self.ids[name] = self._next_entity
-        self._next_entity += 1
-        self._texts[entity_id] = set(fresh)
+        self._next_entity = entity_id + 1
         self.changes.append(
             EntityCreated(
                 entity_id,
@@ -40,24 +40,34 @@ class Draft:
                 GENERIC_TYPE if entity_type is None else entity_type,
                 ACTIVE if status is None else status,
                 self._next_observation,
-                fresh,
-                None if known is None else known.id,
+                texts,
+                known,
             )
         )
-        self._next_observation += len(fresh)
-        return fresh
+        self._next_observation += len(texts)
+        return texts
+
+    def believed(self, name: str) -> dict[str, None]:
+        """What is known of an entity, this plan included, in order."""
+        texts = self._texts.get(name)
+        if texts is None:
+            texts = dict.fromkeys(self._created_with(name) if name in self.ids else self.graph[name].texts())
+            self._texts[name] = texts
+        return texts
+
+    def _created_with(self, name: str) -> Sequence[str]:
+        entity_id = self.ids[name]
+        return next(c.texts for c in self.changes if isinstance(c, EntityCreated) and c.id == entity_id)
 
     def observe(self, name: str, texts: Iterable[str], kind: str = GENERIC_KIND) -> tuple[list[str], int]:
         """Add what is not yet believed of an entity: the texts added, and the id of the first."""
-        entity_id = self.ids.get(name) or self.graph[name].id
-        believed = self._texts.get(entity_id)
-        if believed is None:
-            believed = self._texts[entity_id] = set(self.graph.by_id[entity_id].texts())
+        believed = self.believed(name)
         fresh = [text for text in dict.fromkeys(texts) if text not in believed]
         first = self._next_observation
         if fresh:
-            believed.update(fresh)
+            believed.update(dict.fromkeys(fresh))
             self._next_observation += len(fresh)
+            entity_id = self.ids[name] if name in self.ids else self.graph.ids[name]
             self.changes.append(ObservationsAdded(entity_id, first, fresh, kind))
         return fresh, first
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Set
 from typing import Any
 
 from mcp_memory.changes import (
@@ -24,27 +24,30 @@ from mcp_memory.tools.registry import tool
 @tool(camel=True, destructive=True, idempotent=True)
 def delete_entities(graph: Graph, entity_names: Names) -> Plan:
     """Delete entities with all their observations and relations. Tells which were deleted and which not found."""
-    found: dict[str, Entity] = {}
+    found: dict[str, int] = {}
     errors = []
     for name in entity_names:
-        entity = graph.find(name)
-        if entity is None:
+        entity_id = graph.id_of(name)
+        if entity_id is None:
             errors.append(f"Entity not found: {name}")
         else:
-            found[name] = entity
-    changes = deletion(graph, found.values())
+            found[name] = entity_id
+    changes = deletion(graph, set(found.values()))
     return Plan(changes, {"deleted": list(found), **({"errors": errors} if errors else {})})
 
 
-def deletion(graph: Graph, entities: Iterable[Entity]) -> list[AnyChange]:
+def deletion(graph: Graph, going: Set[int]) -> list[AnyChange]:
     """Delete these, and every placeholder that only they were related to."""
-    going = {entity.id for entity in entities}
-    changes: list[AnyChange] = [EntityDeleted(entity_id) for entity_id in going]
+    changes: list[AnyChange] = [EntityDeleted(entity_id) for entity_id in sorted(going)]
+    if not graph.placeholders:
+        return changes
     return changes + abandoned(graph, [r for entity_id in going for r in graph.incident_to(entity_id)], going)
 
 
 def abandoned(graph: Graph, relations: list[Relation], going: Set[int] = frozenset()) -> list[AnyChange]:
     """Placeholders that are left without any relation once these are gone."""
+    if not graph.placeholders:
+        return []
     ids = {relation.id for relation in relations}
     ends = {end for relation in relations for end in (relation.source, relation.target)} - going
     return [
@@ -86,11 +89,11 @@ def delete_relations(graph: Graph, relations: Triples) -> Plan:
     going: dict[int, Relation] = {}
     deleted, errors = [], []
     for given in relations:
-        source, target = graph.find(given.source), graph.find(given.target)
+        source, target = graph.id_of(given.source), graph.id_of(given.target)
         if source is None or target is None:
             errors.append(f"Entity not found: {given.source} or {given.target}")
             continue
-        relation = graph.relation(source.id, target.id, given.relation_type)
+        relation = graph.relation(source, target, given.relation_type)
         if relation is None:
             errors.append(f"Relation not found: {given.source} -> {given.target} ({given.relation_type})")
             continue

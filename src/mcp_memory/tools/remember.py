@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from mcp_memory.changes import AnyChange, ObservationSuperseded, Plan, RelationCreated, RelationRevived
-from mcp_memory.facts import GENERIC_KIND, BadInput, Entity, check_name
+from mcp_memory.facts import GENERIC_KIND, GENERIC_TYPE, BadInput, Entity, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import plain_entity
 from mcp_memory.tools.drafting import Draft
@@ -21,14 +21,21 @@ def create_entities(graph: Graph, entities: Entities) -> Plan:
     """Create entities with their first observations. Where a name exists already, new observations are added to
     it; type and status change only when given."""
     draft = Draft(graph)
+    created: list[dict[str, Any]] = []
     for given in entities:
         entity_type = None if given.entity_type is UNSET else given.entity_type
         status = None if given.status is UNSET else given.status
-        if draft.create(given.name, given.observations, entity_type, status) is None:
-            draft.observe(given.name, given.observations)
-            known = graph.find(given.name)
-            if known is not None:
-                draft.alter(known, entity_type, status)
+        texts = draft.create(given.name, given.observations, entity_type, status)
+        if texts is not None:
+            told = {"name": given.name, "entityType": entity_type or GENERIC_TYPE, "observations": texts}
+            created.append(told)
+            continue
+        draft.observe(given.name, given.observations)
+        known = graph.find(given.name)
+        if known is not None:
+            draft.alter(known, entity_type, status)
+    if len(created) == len(entities):  # all new: what was planned is all there is to tell
+        return Plan(draft.changes, {"entities": created})
     return Plan(draft.changes, lambda graph: {"entities": [plain_entity(graph[given.name]) for given in entities]})
 
 
@@ -87,8 +94,7 @@ class Linking:
         """The id of an entity of the graph, or of one that the same plan creates."""
         if self.draft is not None and name in self.draft.ids:
             return self.draft.ids[name]
-        entity = self.graph.find(name)
-        return None if entity is None else entity.id
+        return self.graph.id_of(name)
 
     def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
         """The id of a relation that is now active, or None where it was so already."""

@@ -23,7 +23,7 @@ from mcp_memory.base import Base
 from mcp_memory.changes import Entry, decode_changes, encode_changes
 from mcp_memory.graph import Graph
 from mcp_memory.stores.sqlite import checking, loading
-from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, REPLACED, plain_words
+from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
@@ -60,6 +60,7 @@ class SqliteStore:
 
     def __init__(self, path: str, *, durability: str = "normal") -> None:
         self.path = os.path.abspath(path)
+        self.quick = durability != "sync"
         self._file = OpenFile(self.path, durability)
         self._loaded_from: apsw.Connection | None = None
         self._in_write = False
@@ -81,10 +82,10 @@ class SqliteStore:
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def begin(self) -> Iterator[None]:
+    def begin(self, wait: bool = True) -> Iterator[None]:
         file = self._file
-        with file.lock, plain_words(self.path):
-            connection = self._begin_on_the_current_file()
+        with self._ours(wait), plain_words(self.path):
+            connection = self._begin_on_the_current_file(wait)
             self._in_write = True
             try:
                 yield
@@ -99,11 +100,27 @@ class SqliteStore:
                 file.leave()
                 raise StoreBusy(REPLACED.format(path=self.path))
 
-    def _begin_on_the_current_file(self) -> apsw.Connection:
+    @contextmanager
+    def _ours(self, wait: bool) -> Iterator[None]:
+        """The file for us alone in this process."""
+        lock = self._file.lock
+        if not lock.acquire(wait):
+            raise StoreBusy(LOCKED.format(path=self.path))
+        try:
+            if not wait and self._file.calls is None:  # opening it may take long
+                raise StoreBusy(LOCKED.format(path=self.path))
+            yield
+        finally:
+            lock.release()
+
+    def _begin_on_the_current_file(self, wait: bool) -> apsw.Connection:
         while True:
             connection = self._file.ready_to_write()
             try:
-                self._take_lock(connection)
+                if wait:
+                    self._take_lock(connection)
+                else:
+                    self._take_free_lock(connection)
             except apsw.Error as error:
                 self._gave(error)
                 raise
@@ -136,6 +153,13 @@ class SqliteStore:
             finally:
                 if attempt:
                     connection.set_busy_timeout(BUSY_MILLISECONDS)
+
+    def _take_free_lock(self, connection: apsw.Connection) -> None:
+        connection.set_busy_timeout(0)
+        try:
+            connection.execute("begin immediate")
+        finally:
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
 
     def write(self, entries: list[Entry]) -> None:
         connection = self._file.ready()
@@ -212,9 +236,10 @@ class SqliteStore:
             connection = self._file.another()
             try:
                 with connection:
-                    return self._load(connection), token
+                    graph = self._load(connection)
             finally:
                 connection.close()
+        return graph, token
 
     def accept(self, graph: Graph, token: object) -> bool:
         """Is a graph that was loaded apart the one to go on with?"""
