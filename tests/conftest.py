@@ -15,7 +15,7 @@ from mcp_memory.facts import Limits
 from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
 
-STORES = ("memory.db", "memory.jsonl")
+STORES = ("memory.db", "memory.jsonl", "memory.mcpmem")
 
 
 class Refused(Exception):

@@ -85,15 +85,15 @@ def test_a_mistake_ends_with_a_sentence_and_an_exit_code(run: Run, arguments: li
     assert complaint in complained
 
 
-def test_a_journal_is_refused_and_not_touched(run: Run, tmp_path: Path) -> None:
+def test_a_journal_of_an_unknown_version_is_refused_and_not_touched(run: Run, tmp_path: Path) -> None:
     journal = tmp_path / "memory.db"
-    journal.write_bytes(b"MCPMEMV2" + bytes(20))
+    journal.write_bytes(b"MCPMEMV3" + bytes(20))
 
-    code, _, complained = run("-f", journal)
+    code, _, complained = run("-f", journal, "stats")
 
-    assert code == 2
-    assert "a journal of the Rust server" in complained
-    assert journal.read_bytes() == b"MCPMEMV2" + bytes(20)
+    assert code == 1
+    assert "a journal of version '3'" in complained
+    assert journal.read_bytes() == b"MCPMEMV3" + bytes(20)
 
 
 @pytest.mark.parametrize("target", ["memory.db", "memory.jsonl"])

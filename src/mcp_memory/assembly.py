@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Limits
 from mcp_memory.space import Space
-from mcp_memory.stores.formats import NO_JOURNAL, format_of
-from mcp_memory.stores.store import Store, StoreFault
+from mcp_memory.stores.formats import format_of
+from mcp_memory.stores.store import Store
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
@@ -26,7 +26,9 @@ def store_for(path: str, durability: str = "normal") -> Store:
 
             return JsonlStore(path, durability=durability)
         case "journal":
-            raise StoreFault(NO_JOURNAL.format(path=path))
+            from mcp_memory.stores.journal import JournalStore
+
+            return JournalStore(path, durability=durability)
         case _:
             from mcp_memory.stores.sqlite import SqliteStore
 

@@ -72,12 +72,8 @@ def serve(settings: Settings) -> int:
 
 def check(settings: Settings) -> None:
     """Refuse at the start what could never work: a client shows that, and not what happens later."""
-    from mcp_memory.stores.formats import NO_JOURNAL, format_of
-
     if settings.transport != "stdio":
         raise BadSetting(f"This version cannot speak {settings.transport}, only stdio. Leave the transport out.")
-    if format_of(settings.path) == "journal":
-        raise BadSetting(NO_JOURNAL.format(path=settings.path))
     if settings.tools:
         from mcp_memory.tools.catalog import catalog
 

@@ -1,4 +1,4 @@
-"""A space on a JSONL file, asked as a client would ask it: tool by tool, without a wire."""
+"""A space on a JSONL file or a journal, asked as a client would ask it: tool by tool, without a wire."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from mcp_memory.desk import Desk
 from mcp_memory.facts import OFFICIAL_LIMITS, Limits
 from mcp_memory.space import Space
+from mcp_memory.stores.journal import JournalStore
 from mcp_memory.stores.jsonl import JsonlStore
 from mcp_memory.tools.catalog import catalog
 
@@ -27,7 +28,7 @@ class Asked:
     def __init__(self, path: Path, profile: str = "official", **options: Any) -> None:
         self.opened.append(self)
         self.path = path
-        self.store = JsonlStore(path, **options)
+        self.store = (JournalStore if path.suffix == ".mcpmem" else JsonlStore)(path, **options)
         self.space = Space(self.store)
         self.tools = catalog(profile)
         self.desk = Desk(self.space, self.tools, OFFICIAL_LIMITS if profile == "official" else Limits())

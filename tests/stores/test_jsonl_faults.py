@@ -209,7 +209,7 @@ def test_sync_flushes_file_and_name_before_the_answer_and_normal_in_the_quiet_mo
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flushed: list[str] = []
-    monkeypatch.setattr(wholefile, "_flush", lambda file: flushed.append("file"))
+    monkeypatch.setattr(wholefile, "flush_to_disk", lambda file: flushed.append("file"))
     monkeypatch.setattr(wholefile.WholeFile, "flush_name", lambda self: flushed.append("name"))
     Asked(path, durability="sync").create("Bob")
     assert flushed == ["file", "name"]

@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 
 SUFFIXES = {".jsonl": "jsonl", ".json": "jsonl", ".mcpmem": "journal"}
-BEGINNINGS = ((b"SQLite format 3\0", "sqlite"), (b"MCPMEMV1", "journal"), (b"MCPMEMV2", "journal"), (b"{", "jsonl"))
-NO_JOURNAL = (
-    "{path} is a journal of the Rust server, which this version cannot open. It was not touched. "
-    "Choose a memory file that ends in .db, or in .jsonl for the official format."
-)
+BEGINNINGS = ((b"SQLite format 3\0", "sqlite"), (b"MCPMEMV", "journal"), (b"{", "jsonl"))
 
 # A process that closes a file it has read loses SQLite's locks on it (POSIX locks belong to the process),
 # so the beginning of a file is read once, before any store of this process can have it open.
@@ -30,4 +26,6 @@ def _by_beginning(path: str) -> str | None:
             beginning = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
     except OSError:
         return None  # not there yet, or not readable: then the store can say why
+    if beginning.startswith(b"{") and b"\0" in beginning:
+        return None  # a journal that lost its magic can begin like that
     return next((kind for start, kind in BEGINNINGS if beginning.startswith(start)), None)

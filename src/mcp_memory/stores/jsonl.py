@@ -24,7 +24,6 @@ from mcp_memory.stores.store import (
     StoreBusy,
     StoreDamaged,
     StoreFault,
-    StoreReadOnly,
 )
 from mcp_memory.stores.wholefile import Stamp
 
@@ -57,8 +56,8 @@ class JsonlStore(OneFile):
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def begin(self) -> Iterator[None]:
-        self._acquire(self._patience)
+    def begin(self, wait: bool = True) -> Iterator[None]:
+        self._acquire(self._patience if wait else 0)
         try:
             yield
             if self._unsaved:
@@ -219,16 +218,6 @@ class JsonlStore(OneFile):
         if left:
             text = f"{self._file.temporary} was left by a process that died"
             yield Finding(text, repaired=repair and not self._file.has_leftover())
-
-    def _has_leftover(self) -> bool:
-        if not self._file.has_leftover():
-            return False
-        # Somebody may be at work on it; nobody is while we hold the lock.
-        try:
-            with self.begin():
-                return self._file.has_leftover()
-        except StoreReadOnly:
-            return True
 
     def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Write the file anew, in the official server's own bytes."""

@@ -37,7 +37,7 @@ class WholeFile:
     def look(self) -> Stamp:
         """The version that stands there now: one system call."""
         try:
-            return _stamp(os.stat(self.path))
+            return stamp_of(os.stat(self.path))
         except FileNotFoundError:
             return MISSING
 
@@ -48,9 +48,9 @@ class WholeFile:
                 raise OSError(errno.EINVAL, "it is not a regular file", self.path)
             for _ in range(READINGS):
                 with _patiently(lambda: open(self.path, "rb", buffering=0)) as file:
-                    before = _stamp(os.fstat(file.fileno()))
+                    before = stamp_of(os.fstat(file.fileno()))
                     data = file.read()
-                    if before == _stamp(os.fstat(file.fileno())):
+                    if before == stamp_of(os.fstat(file.fileno())):
                         return data, before
         except FileNotFoundError:
             return b"", MISSING
@@ -77,7 +77,7 @@ class WholeFile:
             while rest:
                 rest = rest[os.write(file, rest) :]
             if flush:
-                _flush(file)
+                flush_to_disk(file)
             new = os.fstat(file)
         finally:
             os.close(file)
@@ -85,7 +85,7 @@ class WholeFile:
             _inherit(self.temporary, old, new)
         later = max(time.time_ns(), TICK + (old.st_mtime_ns if old is not None else 0))
         os.utime(self.temporary, ns=(later, later))
-        return _stamp(os.stat(self.temporary))
+        return stamp_of(os.stat(self.temporary))
 
     def replace(self) -> None:
         """Let what was prepared stand under the name."""
@@ -106,7 +106,7 @@ class WholeFile:
         with suppress(FileNotFoundError):
             file = os.open(self.target, os.O_RDONLY)
             try:
-                _flush(file)
+                flush_to_disk(file)
             finally:
                 os.close(file)
             self.flush_name()
@@ -125,7 +125,7 @@ class WholeFile:
             os.close(directory)
 
 
-def _stamp(status: os.stat_result) -> Stamp:
+def stamp_of(status: os.stat_result) -> Stamp:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
@@ -137,7 +137,7 @@ def _inherit(path: str, old: os.stat_result, new: os.stat_result) -> None:
         os.chmod(path, stat.S_IMODE(old.st_mode))
 
 
-def _flush(file: int) -> None:
+def flush_to_disk(file: int) -> None:
     if sys.platform == "darwin":
         import fcntl
 

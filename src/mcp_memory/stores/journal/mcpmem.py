@@ -1,0 +1,279 @@
+"""The bytes of a `.mcpmem` file: eight of magic, then records of what happened, one after the other.
+
+    u32 length (of the whole record) | u8 kind | payload | in version 2: u32 CRC-32 of the payload
+
+Numbers are little-endian, a text is its u16 length and UTF-8. The law: what is written is what the Rust
+server writes, byte for byte; and reading never fails: what is no record is told as a stretch of bytes,
+and costs no record that can be found behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct
+from typing import Any
+from zlib import crc32
+
+MAGIC = {1: b"MCPMEMV1", 2: b"MCPMEMV2"}
+FAMILY = b"MCPMEMV"
+HEAD = 8
+NEWEST = 2
+
+CREATE_ENTITY, CREATE_RELATION, ADD_OBSERVATIONS, DELETE_ENTITY, DELETE_OBSERVATIONS, DELETE_RELATION = range(6)
+BEGIN, COMMIT = 6, 7
+# What a scan tells besides: a stretch that is no record with records behind it, and one with nothing behind it.
+BAD, TORN = -1, -2
+
+LONGEST_TEXT = 0xFFFF
+LARGEST = 1 << 20
+TRAILER = {1: 0, 2: 4}
+# One limit for both versions, so that compacting can never make a record too large.
+ROOM = LARGEST - 5 - TRAILER[2]
+
+Record = tuple[int, bytes]  # kind and payload
+Found = tuple[int, int, int, tuple[Any, ...]]  # kind, start, end, fields
+
+_u16 = Struct("<H").pack
+_u32 = Struct("<I").pack
+_front = Struct("<IB").pack
+_read_front = Struct("<IB").unpack_from
+_read_u32 = Struct("<I").unpack_from
+
+
+class TooLarge(ValueError):
+    """A fact that no record can hold; the text says what it is."""
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def frame(records: Iterable[Record], version: int) -> bytes:
+    """Records as they stand in a file."""
+    if version == 1:
+        return b"".join([_front(5 + len(payload), kind) + payload for kind, payload in records])
+    return b"".join(
+        [_front(9 + len(payload), kind) + payload + _u32(crc32(payload)) for kind, payload in records],
+    )
+
+
+def transaction(records: list[Record]) -> list[Record]:
+    """Several records that become true together or not at all."""
+    return [(BEGIN, b""), *records, (COMMIT, b"")] if len(records) > 1 else records
+
+
+def text(value: str) -> bytes:
+    raw = value.encode()
+    if len(raw) > LONGEST_TEXT:
+        raise TooLarge(f"a text of {len(raw):,} bytes (the most is {LONGEST_TEXT:,})")
+    return _u16(len(raw)) + raw
+
+
+def create_entity(name: str, entity_type: str, texts: Iterable[str]) -> list[Record]:
+    """One record, or several where the observations need more room than one has."""
+    front = text(name) + text(entity_type)
+    bodies = [text(one) for one in texts]
+    if sum(map(len, bodies)) + len(front) + 4 <= ROOM:
+        return [(CREATE_ENTITY, front + _u32(len(bodies)) + b"".join(bodies))]
+    if len(set(bodies)) < len(bodies):
+        # The records that continue an entity add what is not there yet.
+        raise TooLarge(f"an entity of more than {ROOM:,} bytes that says the same thing twice")
+    first, *rest = _portions(bodies, ROOM - len(front) - 4)
+    return [
+        (CREATE_ENTITY, front + _u32(len(first)) + b"".join(first)),
+        *_lists(ADD_OBSERVATIONS, name, [body for portion in rest for body in portion]),
+    ]
+
+
+def add_observations(name: str, texts: Iterable[str]) -> list[Record]:
+    return _lists(ADD_OBSERVATIONS, name, [text(one) for one in texts])
+
+
+def delete_observations(name: str, texts: Iterable[str]) -> list[Record]:
+    return _lists(DELETE_OBSERVATIONS, name, [text(one) for one in texts])
+
+
+def create_relation(source: str, target: str, relation_type: str) -> Record:
+    return CREATE_RELATION, text(source) + text(target) + text(relation_type)
+
+
+def delete_relation(source: str, target: str, relation_type: str) -> Record:
+    return DELETE_RELATION, text(source) + text(target) + text(relation_type)
+
+
+def delete_entity(name: str) -> Record:
+    return DELETE_ENTITY, text(name)
+
+
+def _lists(kind: int, name: str, bodies: list[bytes]) -> list[Record]:
+    front = text(name)
+    return [
+        (kind, front + _u32(len(portion)) + b"".join(portion)) for portion in _portions(bodies, ROOM - len(front) - 4)
+    ]
+
+
+def _portions(bodies: list[bytes], room: int) -> Iterator[list[bytes]]:
+    portion: list[bytes] = []
+    left = room
+    for body in bodies:
+        if len(body) > left:
+            yield portion
+            portion, left = [], room
+        portion.append(body)
+        left -= len(body)
+    yield portion
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def scan(data: bytes, at: int, version: int) -> Iterator[Found]:
+    """Every record from `at` on, and every stretch that is none: BAD or, at the end, TORN, with the reason."""
+    trailer = TRAILER[version]
+    least, size = 5 + trailer, len(data)
+    while at < size:
+        reason = "the file ends inside a record"
+        if size - at >= least:
+            length, kind = _read_front(data, at)
+            end = at + length
+            if not least <= length <= LARGEST:
+                reason = f"a record cannot have {length} bytes"
+            elif end <= size:
+                stop = end - trailer
+                if trailer and _read_u32(data, stop)[0] != crc32(data[at + 5 : stop]):
+                    reason = "its checksum is wrong"
+                elif kind > COMMIT:
+                    reason = f"no record is of kind {kind}"
+                else:
+                    try:
+                        fields = DECODE[kind](data, at + 5, stop)
+                    except (ValueError, IndexError):
+                        reason = "its content cannot be read"
+                    else:
+                        yield kind, at, end, fields
+                        at = end
+                        continue
+        following = _following(data, at, version)
+        if following is None:
+            yield TORN, at, size, (reason,)
+            return
+        yield BAD, at, following, (reason,)
+        at = following
+
+
+# A place where a record could begin: a length between 5 and 2^20, and a known kind.
+PERHAPS = re.compile(rb"(?s)(?=(?![\x00-\x04]\x00\x00)..[\x00-\x10]\x00[\x00-\x07])")
+
+
+def _following(data: bytes, at: int, version: int) -> int | None:
+    """Where records go on behind a place that holds none: where its own length says, or else wherever
+    the next one is found that another one follows, or the end."""
+    size = len(data)
+    if size - at >= 5 + TRAILER[version]:
+        end = at + _read_front(data, at)[0]
+        if at + 5 <= end <= at + LARGEST and (end == size or _whole(data, end, version)):
+            return int(end)
+    for place in PERHAPS.finditer(data, at + 1):
+        start = place.start()
+        end = _whole(data, start, version)
+        # A few bytes of a text may look like an empty record, when the file breaks off right behind them.
+        if end and (_whole(data, end, version) or (end == size and end - start > 5 + TRAILER[version])):
+            return start
+    return None
+
+
+def _whole(data: bytes, at: int, version: int) -> int:
+    """The end of the record that begins here, if there is one to the last byte; otherwise 0."""
+    trailer = TRAILER[version]
+    if len(data) - at < 5 + trailer:
+        return 0
+    length, kind = _read_front(data, at)
+    end = at + length
+    if not 5 + trailer <= length <= LARGEST or end > len(data) or kind > COMMIT:
+        return 0
+    try:  # decoding comes first: it gives up early where anything may stand
+        fields = DECODE[kind](data, at + 5, end - trailer)
+    except (ValueError, IndexError):
+        return 0
+    payload = data[at + 5 : end - trailer]
+    if trailer and _read_u32(data, end - trailer)[0] != crc32(payload):
+        return 0
+    return end if ENCODE[kind](*fields) == [(kind, payload)] else 0
+
+
+def begins_with_record(data: bytes) -> int:
+    """The version of a file without magic, if it is one: the Rust server leaves it out of an empty file."""
+    return next((version for version in (2, 1) if _whole(data, 0, version)), 0)
+
+
+def _one(data: bytes, at: int, stop: int) -> tuple[str, int]:
+    start = at + 2
+    end = start + (data[at] | data[at + 1] << 8)
+    if end > stop:
+        raise ValueError
+    return data[start:end].decode(), end
+
+
+def _entity(data: bytes, at: int, stop: int) -> tuple[str, str, list[str]]:
+    name, at = _one(data, at, stop)
+    entity_type, at = _one(data, at, stop)
+    return name, entity_type, _several(data, at, stop)
+
+
+def _listed(data: bytes, at: int, stop: int) -> tuple[str, list[str]]:
+    name, at = _one(data, at, stop)
+    return name, _several(data, at, stop)
+
+
+def _several(data: bytes, at: int, stop: int) -> list[str]:
+    if at + 4 > stop:
+        raise ValueError
+    (count,) = _read_u32(data, at)
+    at += 4
+    texts = []
+    for _ in range(count):  # a wrong count ends at `stop`
+        start = at + 2
+        at = start + (data[at] | data[at + 1] << 8)
+        if at > stop:
+            raise ValueError
+        texts.append(data[start:at].decode())
+    return texts
+
+
+def _triple(data: bytes, at: int, stop: int) -> tuple[str, str, str]:
+    # The most frequent record of a large file: three times `_one`, without the calls.
+    one = at + 2 + (data[at] | data[at + 1] << 8)
+    two = one + 2 + (data[one] | data[one + 1] << 8)
+    end = two + 2 + (data[two] | data[two + 1] << 8)
+    if end > stop:
+        raise ValueError
+    return data[at + 2 : one].decode(), data[one + 2 : two].decode(), data[two + 2 : end].decode()
+
+
+def _name(data: bytes, at: int, stop: int) -> tuple[str]:
+    return (_one(data, at, stop)[0],)
+
+
+def _nothing(data: bytes, at: int, stop: int) -> tuple[()]:
+    return ()
+
+
+DECODE: tuple[Callable[[bytes, int, int], tuple[Any, ...]], ...] = (
+    _entity,
+    _triple,
+    _listed,
+    _name,
+    _listed,
+    _triple,
+    _nothing,
+    _nothing,
+)
+ENCODE: tuple[Callable[..., list[Record]], ...] = (
+    create_entity,
+    lambda *triple: [create_relation(*triple)],
+    add_observations,
+    lambda name: [delete_entity(name)],
+    delete_observations,
+    lambda *triple: [delete_relation(*triple)],
+    lambda: [(BEGIN, b"")],
+    lambda: [(COMMIT, b"")],
+)

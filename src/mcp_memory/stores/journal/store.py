@@ -1,0 +1,308 @@
+"""A space in a `.mcpmem` file: every plan is appended, as records, in one write.
+
+The law: a reply is given when the records of its plan stand in the file, all of them. One writer of ours
+at a time (a lock file beside). Bytes that are no record are kept aside before they are cut off or left out,
+and a file that is something else is never touched. The file knows neither ids nor times: those of a
+process live as long as the process, also when somebody else writes the file anew."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from mcp_memory.changes import Entry
+from mcp_memory.graph import Graph
+from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.appending import Overtaken, Tape
+from mcp_memory.stores.journal.mcpmem import Record, TooLarge
+from mcp_memory.stores.journal.reading import MARK, Reading, read, time_of
+from mcp_memory.stores.journal.recognition import recognised
+from mcp_memory.stores.journal.replay import Replay, Stretch
+from mcp_memory.stores.journal.scribe import Scribe, whole
+from mcp_memory.stores.onefile import PATIENCE, TIDYING_PATIENCE, OneFile
+from mcp_memory.stores.plain import NO_PLACE, refuse_unkeepable
+from mcp_memory.stores.store import CannotHold, Finding, StoreBusy, StoreFault
+from mcp_memory.stores.wholefile import MISSING, Stamp, stamp_of
+
+log = logging.getLogger("mcp_memory")
+
+REPORTED = 5  # stretches told one by one; the rest is counted
+
+
+class JournalStore(OneFile):
+    """One `.mcpmem` file of version 1 or 2; a new one is of version 2, an old one stays what it is until `compact`.
+
+    A store appends to what it told last: plans are made on the graph that `news_since` was asked about or
+    that `load` gave, and the names in the records are found there."""
+
+    def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
+        self._tape = Tape(os.path.abspath(path))
+        super().__init__(path, durability=durability, patience=patience)
+        self._reported: set[bytes] = set()
+        self._scribe: Scribe | None = None
+        self._planned = 0  # the last entry that the scribe wrote down
+        self._seq = 0
+        self._forget()
+
+    def _aim(self) -> None:
+        super()._aim()
+        self._tape.close()
+        self._tape = Tape(self._file.target)
+
+    def _forget(self) -> None:
+        self._graph: Graph | None = None
+        self._stamp: Stamp | None = None  # of the file as it was read or written last
+        self._version = self._start = self._end = 0
+        self._mark = b""
+        self._is_loose = False  # is there something behind `_end` that is no record yet, or never will be?
+
+    # ── writing ──────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def begin(self, wait: bool = True) -> Iterator[None]:
+        self._acquire(self._patience if wait else 0)
+        try:
+            yield
+            if self._scribe is not None:
+                self._append(mcpmem.transaction(self._scribe.records))
+        finally:
+            self._scribe = None
+            self._lock.release()
+
+    def write(self, entries: list[Entry]) -> None:
+        graph = self._graph
+        if self._scribe is None:
+            if graph is None or graph.seq != self._seq:
+                raise StoreFault("A plan can only be written down beside the graph it was made on; load it first.")
+            self._scribe, self._planned = Scribe(graph), self._seq
+        if entries[0].seq != self._planned + 1:
+            raise StoreFault(f"Entry {entries[0].seq} does not follow entry {self._planned}; load the graph again.")
+        refuse_unkeepable(entries, "journal", self.path)
+        try:
+            for entry in entries:
+                self._scribe.write(entry.changes)
+        except TooLarge as fault:
+            raise CannotHold(NO_PLACE.format(format="journal", what=fault, path=self.path)) from None
+        except UnicodeEncodeError:
+            raise CannotHold("A text holds half of a surrogate pair, which UTF-8 cannot write. Leave it out.") from None
+        self._planned = entries[-1].seq
+
+    def _append(self, records: list[Record]) -> None:
+        if records:
+            version = self._version or mcpmem.NEWEST
+            data = mcpmem.frame(records, version)
+            try:
+                if self._version and not self._start:
+                    data = self._put_magic_before(data, version)
+                else:
+                    if not self._version:
+                        data = mcpmem.MAGIC[version] + data
+                    self._append_bytes(data)
+            except Overtaken:
+                self._stamp = None
+                raise StoreBusy(
+                    f"Another program wrote {self.path} while this call did; nothing was changed. Repeat the call."
+                ) from None
+            except OSError as error:
+                self._fail(error, "write")
+            self._version, self._start = version, mcpmem.HEAD
+            self._end += len(data)
+            self._mark = (self._mark + data)[-MARK:]
+            self._unflushed = not self._sync
+        self._seq = self._planned
+
+    def _append_bytes(self, data: bytes) -> None:
+        if self._stamp is None or self._is_loose:
+            raise Overtaken
+        is_new = self._stamp == MISSING
+        self._stamp = self._tape.append(data, self._stamp, self._end, self._sync)
+        if is_new and self._sync:
+            self._file.flush_name()
+
+    def _put_magic_before(self, data: bytes, version: int) -> bytes:
+        """A file without magic is given one with its next record; what it gains at both ends."""
+        content, stamp = self._content()
+        if stamp != self._stamp or len(content) != self._end:
+            raise Overtaken
+        magic = mcpmem.MAGIC[version]
+        self._replace(magic + content + data)
+        return magic + data
+
+    def _replace(self, content: bytes) -> None:
+        try:
+            self._refuse_read_only()
+            self._stamp = self._file.prepare(content, True)
+            self._file.replace()
+            self._file.flush_name()
+        except BaseException:
+            with suppress(OSError):
+                self._file.discard()
+            raise
+        finally:
+            self._tape.close()  # it held the old file
+
+    # ── reading ──────────────────────────────────────────────────────────────────────────────────
+
+    def news_since(self, graph: Graph) -> list[Entry] | None:
+        stamp = self._look()
+        if self._stamp is None or graph.seq != self._seq:
+            return None
+        self._graph = graph
+        if self._is_loose and self._lock.held:
+            return None  # to be put right before anything is written behind it
+        if stamp == self._stamp:
+            return []
+        if stamp[2] != self._stamp[2] or stamp[1] < self._end or not self._start:
+            return None
+        return self._catch_up(graph)
+
+    def _catch_up(self, graph: Graph) -> list[Entry] | None:
+        """Read on where reading or writing ended."""
+        base = self._end - len(self._mark)
+        try:
+            with open(self._file.target, "rb", buffering=0) as file:
+                stamp = stamp_of(os.fstat(file.fileno()))
+                file.seek(base)
+                data = file.read()
+        except OSError as error:
+            self._fail(error, "read")
+        if self._stamp is None or stamp[2] != self._stamp[2] or not data.startswith(self._mark):
+            return None
+        at = time_of(stamp[0])
+        replay = Replay(at, graph)
+        replay.run(mcpmem.scan(data, len(self._mark), self._version), len(self._mark))
+        if replay.bad or (replay.tail is not None and self._lock.held):
+            return None
+        self._stamp = stamp
+        self._end = base + replay.end
+        self._mark = data[max(0, replay.end - MARK) : replay.end]
+        self._is_loose = replay.tail is not None
+        if not replay.changes:
+            return []
+        self._seq += 1
+        return [Entry(self._seq, at, replay.changes)]
+
+    def load(self) -> Graph:
+        """The file as it stands, under the ids that this process knows its facts by."""
+        known = self._graph if self._graph is not None and self._graph.seq == self._seq else None
+        before = self._stamp, self._end
+        content, stamp = self._content()
+        reading = read(content, time_of(stamp[0]), self.path)
+        if reading.tail is not None or reading.bad or self._file.has_leftover():
+            reading, stamp = self._tidy(content, reading, stamp)
+        graph = reading.graph if known is None else recognised(reading.graph, known)
+        if known is None or before != (stamp, reading.end):
+            self._seq += 1
+        graph.seq = self._seq
+        self._graph, self._stamp = graph, stamp
+        self._version, self._start, self._end = reading.version, reading.start, reading.end
+        self._mark, self._is_loose = reading.mark, reading.tail is not None
+        return graph
+
+    def _content(self) -> tuple[bytes, Stamp]:
+        try:
+            return self._file.read()
+        except OSError as error:
+            self._fail(error, "read")
+
+    def _tidy(self, content: bytes, reading: Reading, stamp: Stamp) -> tuple[Reading, Stamp]:
+        """Keep aside what is no record, cut it off where it is the end, and remove what a killed process left.
+
+        A reader may fail at this. A writer may not: what it appended could not be read."""
+        mine = not self._lock.held
+        try:
+            if mine:
+                self._acquire(TIDYING_PATIENCE)
+            try:
+                if self._look() != stamp:  # perhaps somebody was in the middle of writing it
+                    content, stamp = self._content()
+                    reading = read(content, time_of(stamp[0]), self.path)
+                self._keep_aside(content, reading)
+                self._file.discard()
+                if reading.tail is not None:
+                    self._cut(reading.end)
+                    reading.tail = None
+                    stamp = self._look()
+            finally:
+                if mine:
+                    self._lock.release()
+        except (OSError, StoreFault) as error:
+            if not mine and reading.tail is not None:
+                if isinstance(error, OSError):
+                    self._fail(error, "write")
+                raise
+            log.warning("%s: tidying up waits for the next write: %s", self.path, error)
+        return reading, stamp
+
+    def _cut(self, end: int) -> None:
+        tape = Tape(self._file.target)
+        try:
+            tape.cut(end)
+        except Overtaken:
+            raise StoreBusy(f"{self.path} was moved away a moment ago; nothing was changed. Repeat the call.") from None
+
+    def _keep_aside(self, content: bytes, reading: Reading) -> None:
+        stretches = [*reading.bad, *([reading.tail] if reading.tail is not None else [])]
+        lines = [_kept(content, stretch) for stretch in stretches]
+        self._quarantine.keep(lines)
+        new = [pair for pair in zip(stretches, lines, strict=True) if pair[1] not in self._reported]
+        self._reported.update(lines)
+        for stretch, _ in new[:REPORTED]:
+            log.warning("%s: bytes %d to %d are not served: %s", self.path, stretch.start, stretch.end, stretch.reason)
+        if len(new) > REPORTED:
+            log.warning("%s: %d more stretches are not served", self.path, len(new) - REPORTED)
+        if new:
+            log.warning("The rest is served. What is not is kept in %s", self._quarantine.path)
+
+    # ── upkeep ───────────────────────────────────────────────────────────────────────────────────
+
+    def check(self, repair: bool) -> list[Finding]:
+        """Is every byte of the file a record, and is nothing lying about? What the records say, `load` tells."""
+        content, stamp = self._content()
+        reading = read(content, time_of(stamp[0]), self.path)
+        tail, bad, left = reading.tail, reading.bad, self._has_leftover()
+        if repair and (tail is not None or bad or left):
+            reading, _ = self._tidy(content, reading, stamp)
+            if bad:
+                self.compact()
+        findings = [
+            Finding(f"bytes {one.start} to {one.end} of {self.path} are not served: {one.reason}", repaired=repair)
+            for one in bad
+        ]
+        if tail is not None:
+            text = f"{self.path} ends in {tail.end - tail.start} bytes that are not served: {tail.reason}"
+            findings.append(Finding(text, repaired=repair and reading.tail is None))
+        if left:
+            text = f"{self._file.temporary} was left by a process that died"
+            findings.append(Finding(text, repaired=repair and not self._file.has_leftover()))
+        return findings
+
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+        """Write the shortest journal of the same facts, of the newest version; what was not served is kept aside."""
+        with self.begin():
+            content, stamp = self._content()
+            reading = read(content, time_of(stamp[0]), self.path)
+            if stamp == MISSING:
+                return
+            try:
+                self._keep_aside(content, reading)
+                shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.graph), mcpmem.NEWEST)
+                self._replace(shortest)
+            except OSError as error:
+                self._fail(error, "write")
+            self._stamp = None  # to be read again, with the ids that are known
+        if progress is not None:
+            progress(1, 1)
+
+    def close(self) -> None:
+        self._lock.close()
+        self._tape.close()
+        self._forget()
+
+
+def _kept(content: bytes, stretch: Stretch) -> bytes:
+    """A line that says where bytes stood, why they are not served, and what they are."""
+    raw = content[stretch.start : stretch.end].hex()
+    return f"bytes {stretch.start} to {stretch.end}, {stretch.reason}: {raw}".encode()
