@@ -1,4 +1,4 @@
-"""However a server is asked to end: what it received is answered or was never acknowledged, and nothing is left over."""
+"""However a server is asked to end: what it received is answered or never acknowledged, and nothing is left over."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -343,7 +343,8 @@ class SqliteStore:
                 connection = self._file.projecting() if self._file.calls is not None else None
             # Without the lock: a checkpoint waits for the disk, calls need not.
             if connection is not None:
-                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                with suppress(apsw.BusyError):  # another process is at it already
+                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     @contextmanager
     def _maintaining(self) -> Iterator[apsw.Connection]:
