@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp_memory.changes import AnyChange, Entry, Plan
-from mcp_memory.facts import Limits, MemoryFault
+from mcp_memory.facts import Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.stores.store import Store, StoreBusy, StoreFault
 
@@ -43,10 +43,6 @@ def utc_now() -> str:
 
 class Cancelled(MemoryFault):
     """The client withdrew the call; nothing was changed."""
-
-
-class NotNow(Exception):
-    """It cannot be done at once. Nothing has happened; ask again and wait."""
 
 
 class Errand:
@@ -190,9 +186,7 @@ class Space:
                 graph.apply(news)
             return graph
 
-    def commit(
-        self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False
-    ) -> Any:
+    def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False) -> Any:
         """Run a planner under the write lock of every process, and make its plan true."""
         if at_once:
             return self._commit_at_once(planner, origin, tool)
@@ -246,7 +240,10 @@ class Space:
         """Take in what was written last. For the moment after a reply; whoever asks the graph need not."""
         if self._pending:
             with self._lock:
-                self._take_in()
+                try:
+                    self._take_in()
+                except Exception:
+                    log.exception("the graph is loaded anew at the next call")
 
     def _take_in(self) -> None:
         entries, self._pending = self._pending, []

@@ -215,6 +215,7 @@ def test_nothing_is_news_after_ones_own_writes(path: Path) -> None:
     memory.create("Ada")
     graph = memory.space.graph()
     memory.create("Bob")
+    memory.space.catch_up()
 
     assert memory.store.news_since(graph) == []
     assert memory.space.graph() is graph

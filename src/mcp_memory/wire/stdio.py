@@ -88,6 +88,8 @@ def _talk(session: Session, read: Read, output: Output) -> None:
         if is_first:
             is_first = False
             _prepare(session)
+        else:
+            session.offer.desk.space.catch_up()  # what the reply did not have to wait for
     if worker is not None:
         worker.join(GRACE_SECONDS)
         session.give_up()
