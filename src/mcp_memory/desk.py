@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from mcp_memory.facts import BadInput, Limits, MemoryFault
+from mcp_memory.facts import BadInput, Limits, MemoryFault, NotNow
 from mcp_memory.space import Errand, Space
 from mcp_memory.tools.registry import Tool
 
@@ -51,12 +51,15 @@ class Desk:
         arguments: bytes | msgspec.Raw,
         origin: str = "",
         errand: Errand | None = None,
+        at_once: bool = False,
     ) -> Answer:
-        """Do it. Never raises what a caller could have caused."""
+        """Do it. Never raises what a caller could have caused. `at_once`: do it without waiting, or raise NotNow."""
         try:
             _refuse_nul(arguments)
             values = tool.decode(arguments, self.limits)
-            said = self.space.call(tool, values, origin, errand)
+            said = self.space.call(tool, values, origin, errand, at_once)
+        except NotNow:
+            raise
         except MemoryFault as fault:
             return self.refusal(fault)
         except msgspec.DecodeError as fault:

@@ -90,6 +90,10 @@ class MemoryFault(Exception):
     retryable = False
 
 
+class NotNow(Exception):
+    """What was asked at once cannot be done without waiting. Nothing has happened; ask again and wait."""
+
+
 class UnknownEntity(MemoryFault):
     """An exact name that no entity bears."""
 

@@ -235,7 +235,7 @@ def test_a_large_line_under_the_limit_is_served(client: Client) -> None:
 def test_a_failure_inside_is_an_error_with_the_id_and_no_trace(
     client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(client.space, "call", lambda *_: 1 / 0)
+    monkeypatch.setattr(client.space, "call", lambda *_, **__: 1 / 0)
 
     fault = client.error("resources/read", uri="memory://knowledge-graph")
 

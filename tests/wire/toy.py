@@ -30,11 +30,13 @@ GATE_SECONDS = 20
 class ListStore:
     """A store whose feed is a list: all that the wire needs of one."""
 
+    quick = True
+
     def __init__(self) -> None:
         self.entries: list[Entry] = []
 
     @contextmanager
-    def begin(self) -> Iterator[None]:
+    def begin(self, wait: bool = True) -> Iterator[None]:
         yield
 
     def write(self, entries: list[Entry]) -> None:

@@ -24,6 +24,8 @@ class OneFile:
     flushed in the next quiet moment (not on Windows), so a power cut may take back what was written
     since the last one. `sync`: the disk is flushed before every answer."""
 
+    quick = False  # a write is at least a few system calls, at worst the whole file
+
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
         self.path = os.path.abspath(path)
         self._sync = durability == "sync"
@@ -49,9 +51,11 @@ class OneFile:
         except OSError as error:
             self._fail(error, "write")
         if not taken:
+            how_long = (
+                f"has kept {self._lock.path} locked for {patience:g} s" if patience else f"locks {self._lock.path}"
+            )
             raise StoreBusy(
-                f"Another program has kept {self._lock.path} locked for {patience:g} s; nothing was changed. "
-                "Repeat the call, or end the other program."
+                f"Another program {how_long}; nothing was changed. Repeat the call, or end the other program."
             )
 
     def _refuse_read_only(self) -> None:

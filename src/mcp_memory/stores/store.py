@@ -55,8 +55,12 @@ class Finding(Exception):
 class Store(Protocol):
     """A durable home. Not thread-safe by itself: the space lets in one caller at a time."""
 
-    def begin(self) -> AbstractContextManager[None]:
-        """Take the write lock of every process, wait for it politely, commit at the end."""
+    quick: bool  # a small write takes microseconds: nobody notices who waits for it
+
+    def begin(self, wait: bool = True) -> AbstractContextManager[None]:
+        """Take the write lock of every process, wait for it politely, commit at the end.
+
+        Who does not want to wait is told `StoreBusy` at once when somebody else holds it."""
 
     def write(self, entries: list[Entry]) -> None:
         """Append these to the feed. Only inside `begin`; `entry.seq` continues the feed."""

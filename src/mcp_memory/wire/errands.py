@@ -64,15 +64,15 @@ class LongCall:
 class Errands:
     """A running long call and its queue. Whoever looks at both holds the lock."""
 
-    def __init__(self, first: LongCall) -> None:
+    def __init__(self, first: LongCall | None = None) -> None:
         self.lock = Lock()
         self.running: LongCall | None = first
         self.waiting: deque[tuple[Message | None, bytes]] = deque()
-        self._bytes = 0
+        self.bytes = 0
 
     def wait(self, message: Message | None, line: bytes) -> None:
         """Put a request, or a batch (no message), at the end of the queue."""
-        if self._bytes + len(line) > MOST_WAITING_BYTES:
+        if self.bytes + len(line) > MOST_WAITING_BYTES:
             running = self.running  # may end while we speak
             name = running.tool.name if running is not None else "a long call"
             raise Fault(
@@ -80,12 +80,12 @@ class Errands:
                 f"{name} is running and too much waits behind it. Send this again when it has answered.",
                 data={"retryable": True},
             )
-        self._bytes += len(line)
+        self.bytes += len(line)
         self.waiting.append((message, line))
 
     def next(self) -> tuple[Message | None, bytes]:
         message, line = self.waiting.popleft()
-        self._bytes -= len(line)
+        self.bytes -= len(line)
         return message, line
 
     def withdraw(self, wanted: Any) -> None:
@@ -97,5 +97,5 @@ class Errands:
         for item in self.waiting:
             if item[0] is not None and key_of(bytes(item[0].id)) == wanted:
                 self.waiting.remove(item)
-                self._bytes -= len(item[1])
+                self.bytes -= len(item[1])
                 return

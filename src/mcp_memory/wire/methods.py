@@ -81,7 +81,7 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
 
         session.begin(LongCall(era, ident, tool, arguments, origin, message))
         return []
-    return told(session, era, ident, desk.call(tool, arguments, origin))
+    return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
 
 
 def _no_object(session: Session, arguments: bytes) -> bytes:
@@ -112,7 +112,7 @@ def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes
     parts.append(session.offer.stateless_end if era.stateless else b"}")
     parts.append(b"}")
     whole = b"".join(parts)
-    return [*updates(session), whole] if answer.changed else [whole]
+    return [*wrote(session), whole] if answer.changed else [whole]
 
 
 # ── the resource ─────────────────────────────────────────────────────────────────────────────────
@@ -122,7 +122,7 @@ def read(session: Session, era: Era, ident: bytes, message: Message, line: bytes
     uri = uri_in(session, message)
     if uri != resources.URI:
         raise no_such_resource(session, era, uri)
-    contents = resources.contents(session.offer.desk.space, pretty=session.offer.official)
+    contents = resources.contents(session.offer.desk.space, session.offer.official, session.is_hurried)
     return [reply(ident, session.offer.result(era, {"contents": [contents]}, CHANGES_MS))]
 
 
@@ -162,8 +162,15 @@ def end_of_stream(session: Session, ident: bytes) -> bytes:
     return reply(ident, encode({"resultType": "complete", "_meta": meta}))
 
 
+def wrote(session: Session) -> list[bytes]:
+    """A call of this client has written: the others are told, and these notices are owed to itself."""
+    for tell in session.offer.listeners:
+        tell(session)
+    return updates(session)
+
+
 def updates(session: Session) -> list[bytes]:
-    """The notices that a successful write owes."""
+    """The notices that a write owes to this client."""
     owed = [UPDATE] if session.subscribed else []
     for ident, wanted in list(session.streams.values()):
         if wanted:

@@ -14,6 +14,7 @@ from mcp_memory.wire.jsonrpc import encode
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
     from mcp_memory.tools.registry import Tool
+    from mcp_memory.wire.session import Session
 
 MOST_INSTRUCTIONS = 600  # characters: every conversation pays for them
 # How long a client may keep what stays the same while we run; and what may change at any moment.
@@ -45,6 +46,8 @@ class Offer:
         }
         self.stateless_end = b"," + encode(self._said_at_the_end)[1:]
         self._encoded: dict[tuple[str, str], bytes] = {}
+        # Told whose call has written, in whichever thread it has.
+        self.listeners: list[Callable[[Session], None]] = []
 
     @property
     def desk(self) -> Desk:

@@ -25,12 +25,12 @@ def listed() -> dict[str, Any]:
     }
 
 
-def contents(space: Space, pretty: bool) -> dict[str, Any]:
+def contents(space: Space, pretty: bool, at_once: bool = False) -> dict[str, Any]:
     """The graph as it is now. Pretty is what JSON.stringify(graph, null, 2) writes."""
     from mcp_memory.tools.registry import Tool
 
     # Read as a tool reads, so that no change can come in between.
-    text = msgspec.json.encode(space.call(Tool(knowledge_graph), ()))
+    text = msgspec.json.encode(space.call(Tool(knowledge_graph), (), at_once=at_once))
     if pretty:
         text = msgspec.json.format(text, indent=2)
     return {"uri": URI, "mimeType": MIME, "text": text.decode()}

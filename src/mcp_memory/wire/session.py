@@ -1,7 +1,8 @@
 """A connection's side of the protocol, without the connection: a line in, the lines to send out.
 
 Calls take effect in the order they came. A long call is handed to the transport (`errand_begun`, then
-`work` in a thread) and everything that looks at the space waits behind it; the rest goes on."""
+`work` in a thread) and everything that looks at the space waits behind it; the rest goes on. Where many
+clients share one loop, so is a call that would have to wait for a lock or a file."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_memory.facts import NotNow
 from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import (
     ABSENT,
@@ -32,7 +34,7 @@ from mcp_memory.wire.jsonrpc import (
     salvaged_id,
     value_of,
 )
-from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, updates
+from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, wrote
 
 if TYPE_CHECKING:
     from mcp_memory.wire.errands import Errands, LongCall, Send
@@ -49,9 +51,12 @@ ERAS_AS_SENT = {encode(version): era for version, era in STATELESS_ERAS.items()}
 class Session:
     """One client's conversation."""
 
-    def __init__(self, offer: Offer, transport: str = "stdio") -> None:
+    def __init__(self, offer: Offer, transport: str = "stdio", *, at_once: bool = False) -> None:
+        """`at_once`: whoever hands us lines must not be kept waiting."""
         self.offer = offer
         self.transport = transport
+        self.at_once = at_once
+        self.client: object = self  # whose conversation it is: its forks share this
         self.era: Era = offer.eras[NEWEST_HANDSHAKE]
         self.origin = transport  # who asks, for the history
         self.subscribed = False
@@ -71,6 +76,10 @@ class Session:
             message = decode(line)
         except (ValueError, RecursionError):
             return self._receive_other(line)
+        return self.accept(message, line)
+
+    def accept(self, message: Message, line: bytes) -> list[bytes]:
+        """`receive` for a line that has been decoded into this message."""
         if self._errands is not None and message.method in IN_ORDER and message.id is not ABSENT:
             return self._queue(message, line)
         return self._answer(message, line)
@@ -79,6 +88,13 @@ class Session:
         """The answer to a line that was too long to be kept."""
         text = f"Invalid request: the line is longer than {MOST_BYTES >> 20} MiB. Send less in one call."
         return [refusal(Fault(INVALID_REQUEST, text, salvaged_id(line.head, line.tail)))]
+
+    def fork(self) -> Session:
+        """Another line of conversation with the same client: same revision, same name, an order of its own."""
+        fork = Session(self.offer, self.transport, at_once=self.at_once)
+        fork.client, fork.era, fork.origin = self.client, self.era, self.origin
+        fork.subscribed, fork._shook_hands = self.subscribed, self._shook_hands
+        return fork
 
     def end(self) -> list[bytes]:
         """The last words: every open stream is told that it ends."""
@@ -93,7 +109,9 @@ class Session:
         if (members := batch_in(line)) is None:
             fault = fault_in(line)
         elif self.era.batches and self._shook_hands:
-            return self._answer_batch(members) if self._errands is None else self._queue(None, line)
+            if self._errands is not None:
+                return self._queue(None, line)
+            return self._defer(None, line) if self.at_once and members else self._answer_batch(members)
         else:
             text = "Invalid request: this revision of the protocol has no batches; send one message a line"
             fault = Fault(INVALID_REQUEST, text)
@@ -147,6 +165,8 @@ class Session:
                 return []  # as the official server does
             fault.ident = ident
             return [refusal(fault)]
+        except NotNow:
+            return self._defer(message, line)
         except Exception as fault:
             return [refusal(Fault(INTERNAL_ERROR, _explained(message.method, fault), ident))]
 
@@ -220,6 +240,31 @@ class Session:
 
     # ── long calls ───────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def is_busy(self) -> bool:
+        return self._errands is not None
+
+    @property
+    def is_hurried(self) -> bool:
+        """Must a call be done at once? In the thread of `work` there is time."""
+        return self.at_once and self._errands is None
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits behind what runs."""
+        errands = self._errands
+        return 0 if errands is None else errands.bytes
+
+    def _defer(self, message: Message | None, line: bytes) -> list[bytes]:
+        """What cannot be done at once is done in `work`, and everything after it."""
+        from mcp_memory.wire.errands import Errands
+
+        errands = Errands()
+        errands.wait(message, line)
+        self._errands = errands
+        self.errand_begun = True
+        return []
+
     def begin(self, call: LongCall) -> None:
         """A long call begins: in `work`, which may be running already."""
         if self._errands is not None:
@@ -248,7 +293,7 @@ class Session:
         call.send = send
         answer = self.offer.desk.call(call.tool, call.arguments, call.origin, call.errand)
         if call.unwanted:
-            return updates(self) if answer.changed else []
+            return wrote(self) if answer.changed else []
         return told(self, call.era, call.ident, answer)
 
     def give_up(self) -> None:
@@ -269,6 +314,8 @@ class Session:
                         return [refusal(fault)]
                     return []
         # It ended while we looked.
+        if self.at_once:
+            return self._defer(message, line)
         return self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line)
 
 
