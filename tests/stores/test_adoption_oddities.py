@@ -200,13 +200,17 @@ def test_ids_below_one_are_ids(spoil: Spoil, database: Path) -> None:
         assert [relation.target for relation in graph.relations_of(-5)] == [0]
 
 
-def test_a_version_that_somebody_wrote_is_counted_anew(spoil: Spoil, database: Path) -> None:
-    spoil("insert into db_metadata values ('schema_version', 'v2.3')")
+def test_keys_of_ours_that_somebody_used_make_way(spoil: Spoil, database: Path) -> None:
+    spoil("insert into db_metadata values ('schema_version', 'v2.3'), ('space_id', 'mine')")
 
     with adopted(database):
         pass
-    assert dict(rows(database, "db_metadata", "key", "value"))["schema_version"] == "1"
-    assert leftovers(database) == [("db_metadata", {"key": "schema_version", "value": "v2.3"})]
+    metadata = dict(rows(database, "db_metadata", "key", "value"))
+    assert metadata["schema_version"] == "1" and metadata["space_id"] != "mine"
+    assert leftovers(database) == [
+        ("db_metadata", {"key": "schema_version", "value": "v2.3"}),
+        ("db_metadata", {"key": "space_id", "value": "mine"}),
+    ]
 
 
 def test_relation_types_of_old_stay_as_they_were_written(spoil: Spoil, database: Path) -> None:

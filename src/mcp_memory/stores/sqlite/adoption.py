@@ -81,8 +81,8 @@ def _take_over(connection: apsw.Connection, has_vectors: bool) -> Leftovers:
     reshaping.begin()
     reshaping.shape()
     mend(connection, leftovers)
-    leftovers.keep("db_metadata", "key = 'schema_version'", "the version is counted anew")
-    connection.execute(SQL.former_version)
+    leftovers.keep("db_metadata", "key in ('schema_version', 'space_id')", "this key is ours")
+    connection.execute(SQL.free_keys)
     connection.execute(read_sql("schema", "0003_feed.sql"))
     _index(connection)
     if has_vectors:

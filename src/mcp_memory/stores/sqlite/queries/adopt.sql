@@ -13,5 +13,6 @@ delete from reflection_embeddings where rowid = ?
 -- counts --
 select (select count(*) from entities), (select count(*) from relations), (select count(*) from reflections)
 
--- former_version --
-delete from db_metadata where key = 'schema_version'
+-- free_keys --
+-- The keys that the schema writes itself.
+delete from db_metadata where key in ('schema_version', 'space_id')
