@@ -49,6 +49,12 @@ def test_names_differ_by_case_and_hold_any_letters(call: Caller) -> None:
     assert call("batch_get_entities", names=names)["entities"] == [person(name, name) for name in names]
 
 
+def test_of_several_types_given_in_one_call_the_last_counts(call: Caller) -> None:
+    for kinds in (("Person", "Thing"), ("Person", "Thing", "Person"), ("Thing", "Person", "Thing")):
+        call("create_entities", entities=[{"name": "Ada", "entityType": kind} for kind in kinds])
+        assert call("get_entity", name="Ada")["entityType"] == kinds[-1]
+
+
 def test_a_call_with_one_bad_entity_creates_none(call: Caller) -> None:
     assert "name" in call.refusal("create_entities", entities=[person("Good"), {"entityType": "Person"}])
     assert "at least one character" in call.refusal("create_entities", entities=[person("Good"), person("")])

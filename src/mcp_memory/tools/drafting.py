@@ -21,6 +21,7 @@ class Draft:
         self._next_observation = graph.next_observation
         self.ids: dict[str, int] = {}  # of entities created by this plan
         self._texts: dict[str, dict[str, None]] = {}  # what is believed of entities this plan has looked at
+        self._altered: dict[str, tuple[str, str]] = {}  # type and status of entities this plan has altered
 
     def create(
         self, name: str, texts: Sequence[str], entity_type: str | None = None, status: str | None = None
@@ -47,17 +48,21 @@ class Draft:
         self._next_observation += len(texts)
         return texts
 
+    def id_of(self, name: str) -> int | None:
+        """The id of an entity of the graph, or of one that this plan creates."""
+        return self.ids.get(name) or self.graph.id_of(name)
+
     def believed(self, name: str) -> dict[str, None]:
         """What is known of an entity, this plan included, in order."""
         texts = self._texts.get(name)
         if texts is None:
-            texts = dict.fromkeys(self._created_with(name) if name in self.ids else self.graph[name].texts())
+            texts = dict.fromkeys(self._created(name).texts if name in self.ids else self.graph[name].texts())
             self._texts[name] = texts
         return texts
 
-    def _created_with(self, name: str) -> Sequence[str]:
+    def _created(self, name: str) -> EntityCreated:
         entity_id = self.ids[name]
-        return next(c.texts for c in self.changes if isinstance(c, EntityCreated) and c.id == entity_id)
+        return next(c for c in self.changes if isinstance(c, EntityCreated) and c.id == entity_id)
 
     def observe(self, name: str, texts: Iterable[str], kind: str = GENERIC_KIND) -> tuple[list[str], int]:
         """Add what is not yet believed of an entity: the texts added, and the id of the first."""
@@ -71,9 +76,14 @@ class Draft:
             self.changes.append(ObservationsAdded(entity_id, first, fresh, kind))
         return fresh, first
 
-    def alter(self, entity: Entity, entity_type: str | None, status: str | None) -> None:
-        """Another type or status, where one is given and differs."""
-        new_type = entity_type if entity_type != entity.entity_type else None
-        new_status = status if status != entity.status else None
+    def alter(self, name: str, entity_type: str | None, status: str | None) -> None:
+        """Another type or status, where one is given and differs from what this plan has made of it so far."""
+        if entity_type is None and status is None:
+            return
+        entity: Entity | EntityCreated = self._created(name) if name in self.ids else self.graph[name]
+        old_type, old_status = self._altered.get(name) or (entity.entity_type, entity.status)
+        new_type = entity_type if entity_type != old_type else None
+        new_status = status if status != old_status else None
         if new_type is not None or new_status is not None:
+            self._altered[name] = (new_type or old_type, new_status or old_status)
             self.changes.append(EntityAltered(entity.id, new_type, new_status))

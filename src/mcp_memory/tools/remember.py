@@ -31,9 +31,7 @@ def create_entities(graph: Graph, entities: Entities) -> Plan:
             created.append(told)
             continue
         draft.observe(given.name, given.observations)
-        known = graph.find(given.name)
-        if known is not None:
-            draft.alter(known, entity_type, status)
+        draft.alter(given.name, entity_type, status)
     if len(created) == len(entities):  # all new: what was planned is all there is to tell
         return Plan(draft.changes, {"entities": created})
     return Plan(draft.changes, lambda graph: {"entities": [plain_entity(graph[given.name]) for given in entities]})
@@ -70,8 +68,8 @@ class Linking:
 
     def __init__(self, graph: Graph, draft: Draft | None = None) -> None:
         self.graph = graph
-        self.draft = draft
         self.changes: list[AnyChange] = []
+        self._end = graph.id_of if draft is None else draft.id_of
         self._next = graph.next_relation
         self._linked: set[tuple[int, int, str]] = set()
 
@@ -81,20 +79,17 @@ class Linking:
         if source is None or target is None:
             missing = given.source if source is None else given.target
             return {"error": f"Entity not found: {missing}"}
-        said: dict[str, Any] = {"from": given.source, "to": given.target, "relationType": given.relation_type}
         relation_id = self.relate(source, target, given.relation_type, given.context or None)
         if relation_id is None:
+            said = {"from": given.source, "to": given.target, "relationType": given.relation_type}
             return {**said, "error": "Relation already exists"}
         inverse = inverse_of(given.relation_type)
         if inverse is not None:
             self.relate(target, source, inverse, automatic_context(given.relation_type))
-        return {"id": relation_id, **said, **({"context": given.context} if given.context else {})}
-
-    def _end(self, name: str) -> int | None:
-        """The id of an entity of the graph, or of one that the same plan creates."""
-        if self.draft is not None and name in self.draft.ids:
-            return self.draft.ids[name]
-        return self.graph.id_of(name)
+        shown = {"id": relation_id, "from": given.source, "to": given.target, "relationType": given.relation_type}
+        if given.context:
+            shown["context"] = given.context
+        return shown
 
     def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
         """The id of a relation that is now active, or None where it was so already."""

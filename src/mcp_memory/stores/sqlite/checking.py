@@ -15,7 +15,11 @@ PROJECTED = ("reflections", "relations", "observations", "entities")
 
 
 def check(connection: apsw.Connection, has_vectors: bool, repair: bool) -> list[Finding]:
-    findings = [Finding(f"SQLite: {text}") for (text,) in connection.execute(SQL.integrity) if text != "ok"]
+    with connection:
+        # FTS5 checks what it remembers of an index, and forgets what others have changed only when it is asked.
+        connection.execute(SQL.wake_texts).get  # noqa: B018
+        connection.execute(SQL.wake_reflections).get  # noqa: B018
+        findings = [Finding(f"SQLite: {text}") for (text,) in connection.execute(SQL.integrity) if text != "ok"]
     findings += [
         Finding(f"{table} row {rowid} refers to a missing row of {parent}")
         for table, rowid, parent, _ in connection.execute(SQL.foreign_keys)

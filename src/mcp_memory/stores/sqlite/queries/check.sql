@@ -1,3 +1,9 @@
+-- wake_texts --
+select rowid from entity_fts limit 1
+
+-- wake_reflections --
+select rowid from reflection_fts limit 1
+
 -- integrity --
 pragma integrity_check(10)
 
