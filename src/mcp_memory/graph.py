@@ -174,20 +174,16 @@ class Graph:
         """The relation of this triple, active or ended: there is at most one."""
         out = self._out.get(source)
         if out is None:
-            if self._are_strangers(source, target):
-                return None
+            # Of an entity that only the base knows, its neighbours tell without decoding a relation.
+            if self._base is not None and source not in self._links and not self._base.has_ended:
+                near = self._near.get(source)
+                if near is None:
+                    near = self._near[source] = self._base.near(source)
+                if target not in near and target != source and target not in self.placeholders:
+                    return None
             out = self._outgoing(source)
         relation_id = out.get((target, relation_type))
         return None if relation_id is None else self.relations[relation_id]
-
-    def _are_strangers(self, source: int, target: int) -> bool:
-        """Is there certainly no relation between two entities? Answered by the base alone: nearly always yes."""
-        if self._base is None or source in self._links or self._base.has_ended or source == target:
-            return False
-        near = self._near.get(source)
-        if near is None:
-            near = self._near[source] = self._base.near(source)
-        return target not in near and target not in self.placeholders
 
     def name_of(self, entity_id: int) -> str:
         if self._base is not None:
