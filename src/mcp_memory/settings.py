@@ -40,8 +40,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="Where the facts live. A new file gets its format from its suffix: .jsonl or .json is the "
-            "file of the official server, anything else an SQLite database. An existing file is recognised by "
-            "what is in it.",
+            "file of the official server, .mcpmem the journal of the Rust server, anything else an SQLite database. "
+            "An existing file is recognised by what is in it.",
             extra={"short": "-f", "env": "MEMORY_FILE_PATH", "value": "FILE"},
         ),
     ] = "~/.config/opencode/mcp-memory/memory.db"
@@ -70,12 +70,53 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "normal"
     transport: Annotated[
         Literal["stdio", "tcp", "http"],
-        Meta(description="How clients reach the server. This version speaks stdio and refuses to start with another."),
+        Meta(
+            description="How clients reach the server: one client on standard input and output, many over TCP with a "
+            "message a line, or many over HTTP at /mcp (MCP Streamable HTTP)."
+        ),
     ] = "stdio"
     bind: Annotated[
         str,
-        Meta(description="The address for tcp and http. It has no meaning on stdio.", extra={"value": "HOST:PORT"}),
+        Meta(
+            description="The address for tcp and http. One that other computers can reach is refused without a token.",
+            extra={"value": "HOST:PORT"},
+        ),
     ] = "127.0.0.1:8080"
+    auth_token: Annotated[
+        str,
+        Meta(
+            description="The token that a client must show: over HTTP as Authorization: Bearer, over TCP as the first "
+            "line. Other users of this computer can see options; they cannot see a variable or a file.",
+            extra={"value": "TOKEN", "default": "none"},
+        ),
+    ] = ""
+    auth_token_file: Annotated[
+        str,
+        Meta(
+            description="A file that holds the token and nothing else. It is read if no token is given directly.",
+            extra={"value": "FILE", "default": "none"},
+        ),
+    ] = ""
+    allowed_hosts: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Names, besides those of this computer, by which HTTP requests may call the server (their Host "
+            "header), with or without a port.",
+            extra={"value": "NAME,...", "separator": ",", "default": "none"},
+        ),
+    ] = ()
+    allowed_origins: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Web origins, besides this computer's, whose pages may send HTTP requests, such as "
+            "https://example.org.",
+            extra={"value": "ORIGIN,...", "separator": ",", "default": "none"},
+        ),
+    ] = ()
+    max_connections: Annotated[
+        int,
+        Meta(ge=1, description="The most TCP or HTTP connections at a time.", extra={"value": "N"}),
+    ] = 128
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Meta(description="How much is told on stderr."),
@@ -169,6 +210,7 @@ class Field:
 
 EXPECTED = {
     bool: "true or false",
+    int: "a whole number from 1 up",
     str: "text",
     Count | None: "a whole number from 1 up",
     tuple[str, ...]: "a list of texts",
