@@ -24,6 +24,7 @@ class Answer(msgspec.Struct):
 
     structured: bytes | None = None
     text: str | None = None
+    escaped: list[bytes] | None = None  # the text as it stands in a JSON string, where that is at hand
     is_error: bool = False
     changed: bool = False  # did the call write (and succeed)?
 
@@ -33,6 +34,13 @@ class Said(msgspec.Struct):
 
     text: str
     structured: Any
+
+
+class Pieces(msgspec.Struct):
+    """A very large answer as the tool keeps it ready: its JSON, and how that stands inside a JSON string."""
+
+    plain: list[bytes]
+    escaped: list[bytes]
 
 
 class Desk:
@@ -73,11 +81,18 @@ class Desk:
             return self.refusal(
                 MemoryFault(f"{tool.name} failed inside the server; nothing was changed. The log on stderr says why.")
             )
-        if isinstance(said, bytes):  # encoded already
-            return Answer(said, changed=tool.writes)
-        if isinstance(said, Said):
-            return Answer(encode(said.structured), said.text, changed=tool.writes)
-        return Answer(encode(said), changed=tool.writes)
+        return _answer(said, tool.writes)
+
+
+def _answer(said: Any, changed: bool) -> Answer:
+    """What a tool returned, encoded as far as it is not."""
+    if isinstance(said, bytes):
+        return Answer(said, changed=changed)
+    if isinstance(said, Pieces):
+        return Answer(b"".join(said.plain), escaped=said.escaped)
+    if isinstance(said, Said):
+        return Answer(encode(said.structured), said.text, changed=changed)
+    return Answer(encode(said), changed=changed)
 
 
 def refusal(fault: MemoryFault) -> Answer:

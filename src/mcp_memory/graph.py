@@ -82,8 +82,8 @@ class Graph:
         self._of_type: dict[str, dict[int, None]] | None = None
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
-        self.entity_pages: dict[int, bytes] = {}
-        self.relation_pages: dict[int, bytes] = {}
+        self.entity_pages: dict[int, Any] = {}
+        self.relation_pages: dict[int, Any] = {}
         if base is not None:
             self._stand_on(base)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_memory.desk import Pieces
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import shown_observation, shown_relation, shown_relations
@@ -23,7 +24,7 @@ from mcp_memory.views import View
 
 
 @tool(camel=True)
-def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> bytes:
+def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> bytes | Pieces:
     """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
     entities of the page. On a large memory search first, and page."""
     if not entity_type and not offset and limit is None:

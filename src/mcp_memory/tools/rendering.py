@@ -5,11 +5,12 @@ spoils; nothing here needs to know when."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from mcp_memory.desk import Pieces
 from mcp_memory.facts import Relation, UnknownEntity
 from mcp_memory.graph import PAGE_BITS, Graph
 from mcp_memory.tools.dialects import plain_entity, shown_relation
@@ -17,6 +18,9 @@ from mcp_memory.views import View
 
 # A fragment is about 200 bytes: beyond this many the hot ones are found again soon enough.
 MOST_FRAGMENTS = 65_536
+
+# A page is about 50 kB, twice: what is kept of a very large graph is bounded.
+MOST_PAGES = 2000
 
 # msgspec, not orjson: what is kept must not hold an over-allocated buffer (164 MB for 12.8, measured).
 encode = msgspec.json.encode
@@ -61,35 +65,62 @@ def graph_json(entities: Sequence[bytes], relations: Sequence[bytes], **more: An
     return b",".join([*left, seam, *right[1:]])
 
 
-def everything_json(graph: Graph) -> bytes:
-    """All entities and all relations."""
-    return graph_json(all_entities_json(graph), all_relations_json(graph))
+class Page(NamedTuple):
+    """Some facts, comma between comma: as JSON, and as that JSON stands inside a JSON string."""
+
+    plain: bytes
+    escaped: bytes
 
 
-def all_entities_json(graph: Graph) -> list[bytes]:
-    pages: dict[int, bytes] = graph.entity_pages
-    found = []
-    for number in range((graph.next_entity >> PAGE_BITS) + 1):
-        page = pages.get(number)
+NO_FACTS = Page(b"", b"")
+
+
+def page_of(shown: list[dict[str, Any]]) -> Page:
+    plain = encode(shown)[1:-1]
+    return Page(plain, encode(plain.decode())[1:-1]) if plain else NO_FACTS
+
+
+def everything_json(graph: Graph) -> Pieces:
+    """All entities and all relations, in pieces that are kept ready both for the object and for the text."""
+    plain, escaped = [b'{"entities":['], [b'{\\"entities\\":[']
+    for pages, seam in ((_entity_pages(graph), b'],"relations":['), (_relation_pages(graph), b"]}")):
+        told = [page for page in pages if page.plain]
+        for page in told:
+            plain += (page.plain, b",")
+            escaped += (page.escaped, b",")
+        if told:
+            plain.pop()
+            escaped.pop()
+        plain.append(seam)
+        escaped.append(seam.replace(b'"', b'\\"'))
+    return Pieces(plain, escaped)
+
+
+def _entity_pages(graph: Graph) -> Iterator[Page]:
+    return _pages(
+        graph.entity_pages,
+        graph.next_entity,
+        lambda first, last: [plain_entity(e) for e in graph.by_id.between(first, last) if not e.is_placeholder],
+    )
+
+
+def _relation_pages(graph: Graph) -> Iterator[Page]:
+    return _pages(
+        graph.relation_pages,
+        graph.next_relation,
+        lambda first, last: [shown_relation(graph, r) for r in graph.relations.between(first, last) if r.is_active],
+    )
+
+
+def _pages(ready: dict[int, Page], end: int, shown: Callable[[int, int], list[dict[str, Any]]]) -> Iterator[Page]:
+    for number in range((end >> PAGE_BITS) + 1):
+        page = ready.get(number)
         if page is None:
             start = number << PAGE_BITS
-            entities = graph.by_id.between(start, start + (1 << PAGE_BITS))
-            page = pages[number] = encode([plain_entity(e) for e in entities if not e.is_placeholder])[1:-1]
-        found.append(page)
-    return found
-
-
-def all_relations_json(graph: Graph) -> list[bytes]:
-    pages: dict[int, bytes] = graph.relation_pages
-    found = []
-    for number in range((graph.next_relation >> PAGE_BITS) + 1):
-        page = pages.get(number)
-        if page is None:
-            start = number << PAGE_BITS
-            relations = graph.relations.between(start, start + (1 << PAGE_BITS))
-            page = pages[number] = encode([shown_relation(graph, r) for r in relations if r.is_active])[1:-1]
-        found.append(page)
-    return found
+            page = page_of(shown(start, start + (1 << PAGE_BITS)))
+            if len(ready) < MOST_PAGES:
+                ready[number] = page
+        yield page
 
 
 def is_everything(graph: Graph, entity_ids: Sequence[int]) -> bool:

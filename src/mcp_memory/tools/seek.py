@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mcp_memory.desk import Pieces
 from mcp_memory.graph import Graph
 from mcp_memory.tools.inputs import Offset, Query
 from mcp_memory.tools.recall import rest
@@ -15,7 +16,7 @@ DEFAULT_FOUND = 50
 @tool(camel=True)
 def search_nodes(
     graph: Graph, query: Query, entity_type: str = "", limit: Offset = DEFAULT_FOUND, offset: Offset = 0
-) -> bytes:
+) -> bytes | Pieces:
     """Find entities by text in name, type or observations, ignoring case and accents: first the exact phrase,
     else entities with all the words, else the most relevant. Answers the best first, with relations touching them."""
     found = graph.texts.search(query, entity_type)

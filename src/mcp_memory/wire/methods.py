@@ -5,7 +5,7 @@ it returns the lines to send, its reply last, or raises a Fault."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -101,8 +101,7 @@ def unknown_tool(session: Session, ident: bytes, name: str) -> list[bytes]:
 def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes]:
     """The reply that carries a tool's answer, after the notices of what the call changed."""
     structured = answer.structured
-    text = as_text(structured or b"") if answer.text is None else encode(answer.text)
-    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":[{"type":"text","text":', text, b"}]"]
+    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":[{"type":"text","text":', *_text(answer), b"}]"]
     holds = era.structured
     if structured is not None and holds != NOTHING and (holds == ANYTHING or structured.startswith(b"{")):
         parts.append(b',"structuredContent":')
@@ -113,6 +112,13 @@ def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes
     parts.append(b"}")
     whole = b"".join(parts)
     return [*wrote(session), whole] if answer.changed else [whole]
+
+
+def _text(answer: Answer) -> Sequence[bytes]:
+    """The answer's text as a JSON string."""
+    if answer.escaped is not None:
+        return (b'"', *answer.escaped, b'"')
+    return (as_text(answer.structured or b"") if answer.text is None else encode(answer.text),)
 
 
 # ── the resource ─────────────────────────────────────────────────────────────────────────────────
