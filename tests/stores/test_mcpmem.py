@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -58,6 +59,17 @@ RECORD: st.SearchStrategy[list[Record]] = st.one_of(
 RECORDS = st.lists(RECORD, max_size=8).map(lambda groups: [record for group in groups for record in group])
 VERSIONS = st.sampled_from([1, 2])
 
+ENCODE: tuple[Callable[..., list[Record]], ...] = (
+    mcpmem.create_entity,
+    lambda *triple: [mcpmem.create_relation(*triple)],
+    mcpmem.add_observations,
+    lambda name: [mcpmem.delete_entity(name)],
+    mcpmem.delete_observations,
+    lambda *triple: [mcpmem.delete_relation(*triple)],
+    lambda: [(mcpmem.BEGIN, b"")],
+    lambda: [(mcpmem.COMMIT, b"")],
+)
+
 
 def said(data: bytes, version: int, at: int = 0) -> list[tuple[int, Any]]:
     return [(kind, fields) for kind, _, _, fields in mcpmem.scan(data, at, version)]
@@ -86,7 +98,7 @@ def test_what_was_written_is_read(records: list[Record], version: int) -> None:
 
     assert [end - start for _, start, end, _ in found] == [len(mcpmem.frame([one], version)) for one in records]
     assert [kind for kind, *_ in found] == [kind for kind, _ in records]
-    again = [record for kind, _, _, fields in found for record in mcpmem.ENCODE[kind](*fields)]
+    again = [record for kind, _, _, fields in found for record in ENCODE[kind](*fields)]
     assert again == records
 
 
@@ -141,9 +153,10 @@ def test_behind_a_damaged_record_the_others_are_found(version: int, offset: int)
     struck[place] ^= 0xFF
     found = records_in(first + bytes(struck) + b"".join(rest), version)
 
+    lengths_struck = offset % len(second) < 4
     assert SAID[0] in found and SAID[3] in found
-    if version == 2:
-        assert found == [SAID[0], *SAID[2:4]]
+    if version == 2:  # a record whose length alone is wrong is no loss
+        assert found == [SAID[0], *SAID[2:4]] or (lengths_struck and found == SAID[:4])
 
 
 def test_a_kind_from_the_future_is_left_out_and_reading_goes_on() -> None:

@@ -24,13 +24,13 @@ class Tape:
 
     def append(self, data: bytes, stamp: Stamp, end: int, flush: bool) -> Stamp:
         """Write behind `end` of the file of this stamp, which is created if it says so; its new stamp."""
-        if stamp == MISSING:
-            self.close()
-            fd = self._create()
-        else:
-            fd = self._open()
+        fd = self._create() if stamp == MISSING else self._open()
         try:
             found = os.fstat(fd)
+            if found.st_ino != stamp[2] and stamp != MISSING:
+                self.close()  # somebody wrote the file anew since it was opened
+                fd = self._open()
+                found = os.fstat(fd)
             if found.st_size != end or (stamp != MISSING and found.st_ino != stamp[2]):
                 raise Overtaken
             if not found.st_mode & 0o222:  # an open file may still be written, but who took the right away meant it
@@ -62,6 +62,7 @@ class Tape:
             self.close()
 
     def _create(self) -> int:
+        self.close()
         try:
             self._fd = os.open(self.path, FLAGS | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:

@@ -46,7 +46,7 @@ class Recognition:
 
     def entity(self, entity: Entity) -> Entity:
         twin = self.known.named(entity.name)
-        if twin is None:
+        if twin is None or twin.is_placeholder != entity.is_placeholder:
             self.next_entity += 1
             observations = [self._new(seen) for seen in entity.observations]
             return replace(entity, id=self.next_entity - 1, observations=observations)

@@ -1,0 +1,418 @@
+"""What power cuts, disks and strangers do to a journal: the good part is served and the rest is kept."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.store import StoreDamaged
+from tests.stores.asking import Asked, Refused
+from tests.stores.test_journal import ADA, BOB, journal
+from tests.stores.test_jsonl_processes import PROCESSES, WRITES, acknowledged, server, writes
+from tests.stores.test_mcpmem import EXAMPLE
+
+BEGIN, COMMIT = (mcpmem.BEGIN, b""), (mcpmem.COMMIT, b"")
+EVE = mcpmem.create_entity("Eve", "t", [])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.mcpmem"
+
+
+def kept(path: Path) -> bytes:
+    """The bytes that were kept aside, in the order in which they were found."""
+    lines = path.with_name(f"{path.name}.quarantine").read_bytes().splitlines()
+    return b"".join(bytes.fromhex(line.rpartition(b": ")[2].decode()) for line in lines)
+
+
+# ── the end of the file ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_after_any_cut_the_whole_records_are_served_and_the_next_one_is_found(tmp_path: Path, version: int) -> None:
+    """A transaction is cut at every byte: it is there or it is not."""
+    merge = [BEGIN, *mcpmem.add_observations("Bob", ["likes tea"]), *EVE, mcpmem.delete_entity("Ada"), COMMIT]
+    whole = journal(ADA, BOB, merge, version=version)
+    ends = [len(journal(ADA, BOB[:number], version=version)) for number in (0, 1)]
+    for size in range(len(whole) + 1):
+        path = tmp_path / f"{size}.mcpmem"
+        path.write_bytes(whole[:size])
+        memory = Asked(path)
+        if size == len(whole):
+            assert memory.names() == ["Bob", "Eve"]
+        else:
+            assert memory.names() == ["Ada", "Bob"][: sum(size >= end for end in ends)]
+        good = path.read_bytes()
+        assert whole.startswith(good)
+        assert good + (kept(path) if len(good) < size else b"") == whole[:size]
+        before = memory.names()
+
+        memory.create("later")
+        assert Asked(path).names() == [*before, "later"]
+        assert memory.is_sound()
+        memory.space.close()
+
+
+def test_what_was_cut_off_is_told_once_and_kept_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    torn = mcpmem.frame(BOB, 2)[:-3]
+    path.write_bytes(journal(ADA) + torn)
+    memory = Asked(path)
+    assert memory.names() == ["Ada"]
+
+    assert path.read_bytes() == journal(ADA)
+    assert kept(path) == torn
+    told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(told) == 2
+    assert "are not served: the file ends inside a record" in told[0]
+    caplog.clear()
+    memory.create("Eve")
+    assert Asked(path).names() == ["Ada", "Eve"]
+    assert caplog.records == []
+
+
+def test_a_transaction_that_never_ended_is_dropped_and_the_next_call_is_not_swallowed(path: Path) -> None:
+    unfinished = mcpmem.frame([BEGIN, *BOB], 1)
+    path.write_bytes(journal(ADA, version=1) + unfinished)
+    memory = Asked(path)
+    memory.create("Eve")
+
+    assert path.read_bytes() == journal(ADA, EVE, version=1)
+    assert kept(path) == unfinished
+    assert Asked(path).names() == ["Ada", "Eve"]
+
+
+def test_a_record_that_somebody_is_still_writing_is_waited_for(path: Path) -> None:
+    memory, reader = Asked(path), Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+    reader.names()
+    record = mcpmem.frame(BOB, 2)
+    with path.open("ab", buffering=0) as other:  # in two pieces, as a large write may become visible
+        other.write(record[:7])
+        assert reader.names() == ["Ada"]
+        assert path.read_bytes() == journal(ADA) + record[:7]
+        other.write(record[7:])
+    assert reader.names() == ["Ada", "Bob"]
+    assert reader.beside() == set()
+
+
+def test_a_tail_that_appears_later_is_cut_off_before_the_next_write(path: Path) -> None:
+    memory = Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+    with path.open("ab") as dying:
+        dying.write(mcpmem.frame([BEGIN, *BOB], 2))
+    assert memory.names() == ["Ada"]
+    memory.create("Eve")
+
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert kept(path) == mcpmem.frame([BEGIN, *BOB], 2)
+    assert memory.is_sound()
+
+
+def test_in_a_read_only_place_the_good_part_is_served_and_nothing_touched(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = journal(ADA) + b"torn"
+    path.write_bytes(content)
+    memory = Asked(path)
+    with monkeypatch.context() as broken:
+        broken.setattr("mcp_memory.stores.filelock.os.open", failing(errno.EROFS))
+        assert memory.names() == ["Ada"]
+        with pytest.raises(Refused, match="store_read_only"):
+            memory.create("Bob")
+        assert memory.names() == ["Ada"]
+    assert path.read_bytes() == content
+    assert memory.beside() == set()
+
+    memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert memory.is_sound()
+
+
+# ── the middle ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_damaged_record_is_left_out_and_stays_until_the_file_is_compacted(path: Path) -> None:
+    damaged = bytearray(mcpmem.frame(BOB, 2))
+    damaged[6] ^= 1
+    content = journal(ADA) + bytes(damaged) + mcpmem.frame(EVE, 2)
+    path.write_bytes(content)
+    memory = Asked(path)
+    assert memory.names() == ["Ada", "Eve"]
+    assert path.read_bytes() == content
+    assert kept(path) == damaged
+
+    found = memory.space.check()
+    assert [finding.repaired for finding in found] == [False]
+    assert "its checksum is wrong" in found[0].text
+    assert [finding.repaired for finding in memory.space.check(repair=True)] == [True]
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert kept(path) == damaged
+    assert memory.is_sound()
+
+
+def test_damage_that_appears_while_the_file_is_open_is_seen_when_it_is_read(path: Path) -> None:
+    memory, other = Asked(path), Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+    other.names()
+    with path.open("ab") as stranger:
+        stranger.write(b"\x0a\x00\x00\x00\x63rubbish" + mcpmem.frame(BOB, 2))
+
+    assert other.names() == ["Ada", "Bob"]
+    assert kept(path).endswith(b"rubbish")
+    memory.create("Eve")
+    assert other.names() == ["Ada", "Bob", "Eve"]
+
+
+@given(st.integers(0, 400), st.integers(1, 255), st.sampled_from([1, 2]))
+@settings(max_examples=120, deadline=None)
+def test_one_wrong_byte_costs_one_record_at_most(place: int, change: int, version: int) -> None:
+    """In version 2 the checksum tells it; version 1 cannot tell a changed letter, and loses nothing else either."""
+    names = [f"entity number {number}" for number in range(8)]
+    content = bytearray(journal(*[mcpmem.create_entity(name, "t", ["x"]) for name in names], version=version))
+    content[8 + place % (len(content) - 8)] ^= change
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "memory.mcpmem")
+        path.write_bytes(content)
+        memory = Asked(path)
+        assert len(set(names) - set(memory.names())) <= 1
+        memory.create("later")
+        assert {*memory.names()} == {*Asked(path).names()}
+        memory.space.close()
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_whatever_follows_the_good_part_is_kept_and_nothing_crashes(rubbish: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "memory.mcpmem")
+        path.write_bytes(EXAMPLE + rubbish)
+        memory = Asked(path)
+        assert "A" in memory.names()
+        memory.create("later")
+        assert {"A", "later"} <= {*Asked(path).names()}
+        left = len(path.read_bytes()) + (len(kept(path)) if memory.beside() else 0)
+        assert path.read_bytes().startswith(EXAMPLE)
+        assert left >= len(EXAMPLE + rubbish + mcpmem.frame(mcpmem.create_entity("later", "t", []), 1))
+        memory.space.close()
+
+
+# ── the beginning ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"hello", b"SQLite format 3\0" + bytes(80), b'{"type":"entity"}\n', bytes(100), b"MCPMEMV3" + EXAMPLE[8:]],
+)
+def test_a_file_that_is_something_else_is_never_touched(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    memory = Asked(path)
+    with pytest.raises(Refused, match="store_damaged"):
+        memory.names()
+    with pytest.raises(Refused, match="store_damaged"):
+        memory.create("Ada")
+    with pytest.raises(StoreDamaged):
+        memory.store.compact()
+
+    assert path.read_bytes() == content
+    assert memory.beside() == set()
+
+
+def test_a_file_whose_magic_was_cut_is_begun_again(path: Path) -> None:
+    path.write_bytes(b"MCPME")
+    memory = Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+
+    assert path.read_bytes() == journal(ADA)
+    assert kept(path) == b"MCPME"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_records_without_magic_are_served_and_get_their_magic_with_the_next_write(path: Path, version: int) -> None:
+    """The Rust server appends to an empty file without writing the magic first, and then sees nothing of it."""
+    content = mcpmem.frame([*ADA, *BOB], version)
+    path.write_bytes(content)
+    memory, reader = Asked(path), Asked(path)
+    assert memory.names() == reader.names() == ["Ada", "Bob"]
+    assert path.read_bytes() == content
+
+    memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, BOB, EVE, version=version)
+    assert reader.names() == ["Ada", "Bob", "Eve"]
+    memory.create("Dan")
+    assert reader.names() == ["Ada", "Bob", "Eve", "Dan"]
+    assert memory.is_sound() and reader.is_sound()
+
+
+# ── disks ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def failing(number: int) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+@pytest.mark.parametrize(("number", "code"), [(errno.ENOSPC, "store_full"), (errno.EIO, "Input/output|I/O")])
+@pytest.mark.parametrize("system_call", ["write", "fsync"])
+def test_a_failing_disk_changes_nothing_and_the_service_resumes(
+    path: Path, monkeypatch: pytest.MonkeyPatch, system_call: str, number: int, code: str
+) -> None:
+    memory = Asked(path, durability="sync")
+    memory.create("Ada", observations=("likes tea",))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, system_call, failing(number))
+        with pytest.raises(Refused, match=code):
+            memory.create("Bob", "Eve")
+        assert memory.names() == ["Ada"]
+    assert path.read_bytes() == journal(ADA)
+
+    memory.create("Bob")
+    assert Asked(path).names() == memory.names() == ["Ada", "Bob"]
+    assert memory.is_sound()
+
+
+def test_a_disk_that_fills_up_halfway_leaves_no_half_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+    write = os.write
+    room = 10
+
+    def scarce(file: int, data: memoryview) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(file, data[:room])
+        room -= written
+        return written
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "write", scarce)
+        with pytest.raises(Refused, match="Free some space"):
+            memory.create("Bob")
+    assert path.read_bytes() == journal(ADA)
+    assert memory.beside() == set()
+    memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, EVE)
+
+
+def test_a_compaction_that_fails_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Asked(path)
+    memory.create("Ada", "Bob")
+    before = path.read_bytes()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", failing(errno.EIO))
+        with pytest.raises(Exception, match="Cannot write"):
+            memory.store.compact()
+    assert path.read_bytes() == before
+    assert memory.beside() == set()
+    assert memory.is_sound()
+
+
+def test_a_read_only_file_is_read_and_not_written(path: Path) -> None:
+    memory = Asked(path)
+    memory.create("Ada", observations=("likes tea",))
+    path.chmod(0o444)
+    with pytest.raises(Refused, match="store_read_only"):
+        memory.create("Bob")
+    assert memory.names() == ["Ada"]
+    assert path.read_bytes() == journal(ADA)
+
+    path.chmod(0o644)
+    memory.create("Eve")
+    assert memory.names() == ["Ada", "Eve"]
+    assert memory.is_sound()
+
+
+# ── processes ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_four_processes_lose_nothing(path: Path) -> None:
+    with ExitStack() as stack:
+        peers = [stack.enter_context(server(path)) for _ in range(PROCESSES)]
+        for peer in peers:
+            peer.initialize()
+        for who, peer in enumerate(peers):
+            peer.send(*writes(who, WRITES))
+        answered = [acknowledged(peer, WRITES) for peer in peers]
+
+    memory = Asked(path)
+    assert [len(names) for names in answered] == [WRITES] * PROCESSES
+    assert sorted(memory.names()) == sorted(name for names in answered for name in names)
+    assert memory.beside() == set()
+    assert memory.is_sound()
+
+
+def test_killed_processes_lose_nothing_that_was_answered(path: Path) -> None:
+    chance = random.Random(3)
+    answered: list[str] = []
+    for round_ in range(4):
+        with ExitStack() as stack:
+            peers = [stack.enter_context(server(path)) for _ in range(2)]
+            for peer in peers:
+                peer.initialize()
+            for who, peer in enumerate(peers):
+                peer.send(*writes(round_ * 2 + who, WRITES))
+            victim = peers[round_ % 2]
+            answered += acknowledged(victim, chance.randrange(1, WRITES - 20))
+            victim.process.kill()
+            answered += acknowledged(victim, WRITES)
+            answered += acknowledged(peers[1 - round_ % 2], WRITES)
+
+    memory = Asked(path)
+    names = memory.names()
+    assert set(answered) <= set(names)
+    assert len(names) == len(set(names))
+    assert memory.is_sound()
+
+
+DIE_WHILE_WRITING = """
+import os, signal, sys
+from mcp_memory.assembly import open_space
+from mcp_memory.changes import EntityCreated, EntityDeleted, ObservationsAdded, Plan
+
+write = os.write
+space = open_space(sys.argv[1])
+
+def half(file, data):
+    write(file, data[: int(sys.argv[2])])
+    os.kill(os.getpid(), signal.SIGKILL) if hasattr(signal, "SIGKILL") else os._exit(9)
+
+def merge(graph):
+    ada, bob = graph["Ada"], graph["Bob"]
+    return Plan([ObservationsAdded(bob.id, graph.next_observation, ["likes tea"]), EntityDeleted(ada.id)])
+
+space.graph()
+os.write = half
+space.commit(merge)
+"""
+
+
+@pytest.mark.parametrize("size", [1, 12, 33])
+def test_death_in_the_middle_of_a_write_leaves_the_plan_undone(path: Path, size: int) -> None:
+    path.write_bytes(journal(ADA, BOB))
+    ended = subprocess.run([sys.executable, "-c", DIE_WHILE_WRITING, str(path), str(size)], check=False, timeout=60)
+    assert ended.returncode in {9, -getattr(signal, "SIGKILL", 9)}
+    assert len(path.read_bytes()) == len(journal(ADA, BOB)) + size
+
+    memory = Asked(path)
+    assert memory.names() == ["Ada", "Bob"]
+    memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, BOB, EVE)
+    assert len(kept(path)) == size
+    assert memory.is_sound()
