@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mcp_memory.assembly import open_space
-from mcp_memory.facts import MemoryFault
 from mcp_memory.graph import Graph
 from mcp_memory.tools.inverses import inverse_of
 from tests.conftest import Caller, Refused
@@ -291,6 +290,10 @@ class JsonlMachine(Machine):
     file = "memory.jsonl"
 
 
+class JournalMachine(Machine):
+    file = "memory.mcpmem"
+
+
 COMMON = settings(
     max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck), print_blob=True
 )
@@ -298,5 +301,7 @@ TestDatabase = DatabaseMachine.TestCase
 TestDatabase.settings = COMMON
 TestJsonl = JsonlMachine.TestCase
 TestJsonl.settings = COMMON
+TestJournal = JournalMachine.TestCase
+TestJournal.settings = COMMON
 
-__all__ = ["MemoryFault", "TestDatabase", "TestJsonl"]
+__all__ = ["TestDatabase", "TestJournal", "TestJsonl"]
