@@ -85,6 +85,8 @@ class Base:
             a["relation_ids"], a["relation_offsets"], b["relations"], decode_relation
         )
 
+        self._incident_offsets, self._incident = a["incident_offsets"], a["incident"]
+        self._near_offsets, self._near = a["near_offsets"], a["near"]
         self.name_list = decode_names(b["names"])
         self.has_ended = self.counts.relations < len(self.relations.ids)
 
@@ -108,18 +110,15 @@ class Base:
 
     def incident(self, entity_id: int) -> list[int]:
         """Ids of the relations touching an entity, in order."""
-        return self._slice("incident", entity_id)
+        return self._row(self._incident_offsets, self._incident, entity_id)
 
     def near(self, entity_id: int) -> list[int]:
         """The neighbours of an entity, as Graph.neighbours tells them."""
-        return self._slice("near", entity_id)
+        return self._row(self._near_offsets, self._near, entity_id)
 
-    def _slice(self, section: str, entity_id: int) -> list[int]:
+    def _row(self, offsets: memoryview, flat: memoryview, entity_id: int) -> list[int]:
         row = self.entities.row(entity_id)
-        if row is None:
-            return []
-        offsets = self.arrays[section + "_offsets"]
-        return self.arrays[section][offsets[row] : offsets[row + 1]].tolist()
+        return [] if row is None else flat[offsets[row] : offsets[row + 1]].tolist()
 
 
 def decode_header_of(buffer: Any) -> Header:

@@ -51,6 +51,8 @@ by_id = attrgetter("id")
 
 # Answers kept ready are kept by pages of this many ids, so that a change spoils one page only.
 PAGE_BITS = 8
+# Of how many entities the outgoing relations are kept indexed; about 500 bytes each.
+MOST_OUTGOING = 50_000
 
 
 class Graph:
@@ -429,6 +431,10 @@ class Graph:
 
     def _link(self, relation: Relation) -> None:
         out = self._out.get(relation.source)
+        if out is None and not self._linked(relation.source):  # its first: from here on it costs nothing to know
+            if len(self._out) >= MOST_OUTGOING:
+                self._out.clear()
+            out = self._out[relation.source] = {}
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
         if relation.source == relation.target:
