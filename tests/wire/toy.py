@@ -112,7 +112,7 @@ def toil(errand: Errand, name: str = "", steps: int = 3, gate: str = "") -> dict
 
 def shout(graph: Graph) -> dict[str, str]:
     """Print where nobody should."""
-    print("stray output", flush=True)  # noqa: T201
+    print("stray output", flush=True)
     sys.stdout.write("more of it\n")
     return {"printed": "yes"}
 
