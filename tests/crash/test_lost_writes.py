@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import STORES
-from tests.crash.harness import Deed, Promises, Server, entity, observation, relation
+from tests.crash.harness import Deed, Promises, Refused, Server, entity, observation, relation
 
 PROCESSES = 4
 WRITES = 100
@@ -104,3 +104,22 @@ def wait_for_some_moment(chance: random.Random, promises: Promises, server: Serv
     else:
         promises.wait_for(server, ROUND_WRITES)
         time.sleep(0.04 + chance.random() * 0.04)
+
+
+@pytest.mark.parametrize("which", ["", "-shm"])
+def test_a_server_asked_to_import_its_own_file_does_not_lose_its_locks(which: str, tmp_path: Path) -> None:
+    """SQLite's locks belong to the process: reading the file by other means would drop them when it is closed."""
+    path = tmp_path / "memory.db"
+    promises = Promises()
+    with Server(path, "--roots", str(tmp_path)) as server:
+        promises.ask(server, entity("before"))
+        promises.collect()
+        with pytest.raises(Refused, match="this memory itself"):
+            server.call("migrate", source_path=f"{path}{which}")
+        create_hub(path)  # another process comes and goes, as the last one if it cannot see a lock
+        promises.ask(server, entity("after"))
+        promises.collect()
+        server.kill()
+
+    assert len(promises.acknowledged) == 2
+    promises.are_kept_in(path)

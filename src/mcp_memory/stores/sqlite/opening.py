@@ -94,11 +94,9 @@ class OpenFile:
         """One more connection, for reading in a thread of its own. Whoever asks closes it."""
         if self.read_only:
             return connect_read_only(self.path)[0]
-        connection = connect(self.path, "normal")
         if not self.is_current():
-            connection.close()
             raise StoreBusy(REPLACED.format(path=self.path))
-        return connection
+        return connect(self.path, "normal")
 
     def _open(self) -> apsw.Connection:
         with self.lock, plain_words(self.path):
