@@ -53,6 +53,8 @@ class Snapshot:
         try:
             with open(beside, "wb") as file:
                 file.write(packed)
+                file.flush()
+                os.fsync(file.fileno())  # a power cut must not leave the name of a whole one on a part
             os.replace(beside, self.path)
         except OSError as error:
             # A full disk, or (on Windows) a reader that has the old one mapped: the next moment will do.
