@@ -69,7 +69,7 @@ def test_the_version_is_the_package_version(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["remember"], "There is no command 'remember'. The commands are serve, demo, import, doctor, stats."),
+        (["remember"], "There is no command 'remember'. The commands are serve, demo, import, export, doctor, stats."),
         (["import"], "It is used like this: mcp-memory import FILE"),
         (["stats", "--repair"], "It is used like this: mcp-memory stats"),
         (["--transport", "tcp"], "This version cannot speak tcp, only stdio"),

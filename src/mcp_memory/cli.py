@@ -72,8 +72,35 @@ def _import(request: Request, file: str) -> int:
         print(f"mcp-memory: {msgspec.json.decode(answer.text or '{}').get('error', answer.text)}", file=sys.stderr)
         return 1
     print(f"{source} -> {settings.path}")
-    _print_table(msgspec.json.decode(answer.structured))
+    _print_moved(msgspec.json.decode(answer.structured))
     return 0
+
+
+def _export(request: Request, file: str) -> int:
+    from mcp_memory.assembly import space_for
+    from mcp_memory.conversion import export_memory
+    from mcp_memory.space import Errand
+
+    _must_exist(request.settings)
+    target = full_path(file)
+    space = space_for(request.settings)
+    try:
+        moved = export_memory(space, target, Errand(_show_progress))
+    finally:
+        space.close()
+        _end_progress()
+    print(f"{request.settings.path} -> {target}")
+    _print_moved({key.replace("imported", "exported"): value for key, value in moved.items() if value})
+    return 0
+
+
+def _print_moved(moved: dict[str, Any]) -> None:
+    """What came over, and what has no place in the format of the target."""
+    left = moved.pop("not_held", {})
+    _print_table(moved)
+    if left:
+        counted = ", ".join(f"{count:,} {what}" for what, count in left.items())
+        print(f"  Not in this format, and only in the source: {counted}.")
 
 
 def _doctor(request: Request) -> int:
@@ -162,7 +189,18 @@ class Command(msgspec.Struct, frozen=True):
 COMMANDS = {
     "serve": Command(_serve, "Speak MCP on standard input and output. This is what happens without a command."),
     "demo": Command(_demo, "Show a conversation with a server on a temporary file."),
-    "import": Command(_import, "Take over a file of the official memory server; repeating it does no harm.", ("FILE",)),
+    "import": Command(
+        _import,
+        "Take over another memory file: JSONL of the official server, a journal (.mcpmem), a SQLite database of this "
+        "program or of its Python predecessor. The file is only read, and repeating it does no harm.",
+        ("FILE",),
+    ),
+    "export": Command(
+        _export,
+        "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db. What that format has "
+        "no place for is counted.",
+        ("FILE",),
+    ),
     "doctor": Command(_doctor, "Check that everything agrees with everything else.", (), frozenset({"repair"})),
     "stats": Command(_stats, "Count what the memory file holds."),
 }

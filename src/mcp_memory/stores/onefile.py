@@ -24,6 +24,7 @@ class OneFile:
     flushed in the next quiet moment (not on Windows), so a power cut may take back what was written
     since the last one. `sync`: the disk is flushed before every answer."""
 
+    longest_text: int | None = None  # in bytes
     quick = False  # a write is at least a few system calls, at worst the whole file
 
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:

@@ -13,6 +13,7 @@ from mcp_memory.facts import ACTIVE, BadInput, MemoryFault, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
 from mcp_memory.space import Errand
+from mcp_memory.stores.formats import format_of
 from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import RelationInput
 from mcp_memory.tools.registry import tool
@@ -89,11 +90,19 @@ class Reading:
 
 @tool(idempotent=True)
 def migrate(errand: Errand, source_path: str = "") -> dict[str, Any]:
-    """Import a memory file of the official server (JSONL) into this memory. Can be repeated without harm. Lines
-    that cannot be read are kept beside the file and counted."""
+    """Import another memory file into this memory: the official server's (JSONL), a journal (.mcpmem) or a SQLite
+    database. Can be repeated without harm. Lines that cannot be read are kept beside the file and counted."""
     if not source_path:
-        raise BadInput("source_path is required: the path of a JSONL memory file, such as ~/memory.jsonl.")
-    return import_jsonl(errand, confined(source_path, errand.space.roots))
+        raise BadInput("source_path is required: the path of a memory file, such as ~/memory.jsonl.")
+    path = confined(source_path, errand.space.roots)
+    own = getattr(errand.space.store, "path", None)
+    if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
+        raise BadInput(f"{source_path} is this memory itself. Name another file.")
+    if format_of(path) == "jsonl":
+        return import_jsonl(errand, path)
+    from mcp_memory.conversion import import_memory
+
+    return import_memory(errand, path)
 
 
 def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:

@@ -186,11 +186,16 @@ def _nothing_at(data: bytes, at: int, version: int) -> Found:
     for place in PERHAPS.finditer(data, at + 1):
         start = place.start()
         end = _whole(data, start, version)
-        # A few bytes of a text may look like an empty record, when the file breaks off right behind them.
-        if end and _goes_on(data, end, version) and (end < size or end - start > 5 + TRAILER[version]):
+        if end and (_is_certain(data, start, end, version) or (end < size and _whole(data, end, version))):
             return BAD, at, start, (_reason(data, at, version),)
     is_framed = size - at >= 5 + TRAILER[version] and at + _read_front(data, at)[0] == size
     return BAD if is_framed else TORN, at, size, (_reason(data, at, version),)
+
+
+def _is_certain(data: bytes, start: int, end: int, version: int) -> bool:
+    """Can these bytes be nothing else than a record? A few bytes of a text may look like an empty one, and what
+    takes facts away must be more than likely."""
+    return end - start > 5 + TRAILER[version] and (version > 1 or data[start + 4] <= ADD_OBSERVATIONS)
 
 
 # A place where a record could begin: a length between 5 and 2^20, and a known kind.

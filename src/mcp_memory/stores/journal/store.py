@@ -37,6 +37,8 @@ class JournalStore(OneFile):
     A store appends to what it told last: plans are made on the graph that `news_since` was asked about or
     that `load` gave, and the names in the records are found there."""
 
+    longest_text = mcpmem.LONGEST_TEXT
+
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
         self._tape = Tape(os.path.abspath(path))
         super().__init__(path, durability=durability, patience=patience)
@@ -284,8 +286,6 @@ class JournalStore(OneFile):
         with self.begin():
             content, stamp = self._content()
             reading = read(content, time_of(stamp[0]), self.path)
-            if stamp == MISSING:
-                return
             try:
                 self._keep_aside(content, reading)
                 shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.graph), mcpmem.NEWEST)
