@@ -249,7 +249,7 @@ def wire_table(entities: int, folder: Path) -> None:
         ("read_graph", 15_000, dict, 20),
     ]
     for tool, goal, arguments, count in calls:
-        trip(server, tool, goal, lambda t=tool, a=arguments: call_line(t, a()), count)
+        trip(server, tool, goal, lines(tool, arguments), count)
     print(f"resident memory {server.resident_mb():.0f} MB")
     server.end()
 
@@ -260,6 +260,11 @@ def call_line(tool: str, arguments: dict[str, Any]) -> bytes:
 
 def called(server: Server, tool: str, arguments: dict[str, Any]) -> bytes:
     return server.ask(call_line(tool, arguments))
+
+
+def lines(tool: str, arguments: Callable[[], dict[str, Any]]) -> Callable[[], bytes]:
+    """The request line of one call after the other, each with arguments of its own."""
+    return lambda: call_line(tool, arguments())
 
 
 def trip(server: Server, label: str, goal: float | None, line: Callable[[], bytes], count: int) -> None:
