@@ -18,20 +18,20 @@ MOST_STEPS = 200_000
 second = itemgetter(1)
 
 
-class View(Protocol):
+class Walkable(Protocol):
     """Anything that knows who is beside whom."""
 
     def neighbours(self, entity_ids: Iterable[int], /) -> Iterable[tuple[int, Sequence[int]]]:
         """Each of these with its neighbours, every one once and always in the same order, without itself."""
 
 
-def shortest(view: View, start: int, goal: int) -> list[int] | None:
+def shortest(view: Walkable, start: int, goal: int) -> list[int] | None:
     """The first of the shortest paths; None where there is no path. The view must be symmetric."""
     return next(_by_length(view, start, goal, None, _Meter(float("inf"))), None)
 
 
 def simple_paths(
-    view: View, start: int, goal: int, max_edges: int, max_paths: int, most_steps: int = MOST_STEPS
+    view: Walkable, start: int, goal: int, max_edges: int, max_paths: int, most_steps: int = MOST_STEPS
 ) -> tuple[list[list[int]], bool]:
     """Paths of at most `max_edges` that visit nobody twice, in order; were there more, or too much to search?
 
@@ -47,7 +47,7 @@ def simple_paths(
     return paths, False
 
 
-def reach(view: View, seeds: Iterable[int], depth: int, limit: int) -> tuple[list[int], bool]:
+def reach(view: Walkable, seeds: Iterable[int], depth: int, limit: int) -> tuple[list[int], bool]:
     """Who can be reached from the seeds in `depth` steps, in order of discovery; did `limit` leave some out?"""
     found = dict.fromkeys(seeds)
     frontier = list(found)
@@ -79,7 +79,7 @@ class _Meeting:
 
     `near[i]` are those exactly i steps from the start, `far[i]` those i steps from the goal."""
 
-    def __init__(self, view: View, start: int, goal: int, meter: _Meter) -> None:
+    def __init__(self, view: Walkable, start: int, goal: int, meter: _Meter) -> None:
         self._view = view
         self._meter = meter
         self._ends = {start, goal}  # where a way begins or ends, it does not pass
@@ -175,7 +175,7 @@ class _Meeting:
         return self._back[:]
 
 
-def _by_length(view: View, start: int, goal: int, max_edges: int | None, meter: _Meter) -> Iterator[list[int]]:
+def _by_length(view: Walkable, start: int, goal: int, max_edges: int | None, meter: _Meter) -> Iterator[list[int]]:
     """Every simple path, one length after the other."""
     if start == goal:
         yield [start]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -82,3 +83,41 @@ def test_only_files_inside_the_allowed_folders_are_read(call: Caller, tmp_path_f
     assert "lies outside" in call.refusal("migrate", source_path=str(trap))
     assert "required" in call.refusal("migrate")
     assert "cannot be read" in call.refusal("migrate", source_path=str(trap.with_name("missing.jsonl")))
+
+
+# ── export_graph ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_export_as_json_is_the_whole_graph(call: Caller) -> None:
+    call("create_entities", entities=[person("Ada", "likes tea"), person("Bob")])
+    call("create_relations", relations=[link("Ada", "knows", "Bob")])
+
+    exported = call("export_graph")
+
+    assert exported["format"] == "json"
+    assert json.loads(exported["content"]) == call("read_graph")
+
+
+def test_a_drawing_follows_every_change(call: Caller) -> None:
+    call("create_entities", entities=[person("Ada")])
+
+    for form, with_ada, with_bob in (
+        ("mermaid", 'graph LR\n  n0["Ada"]\n', '  n1["Bob"]\n'),
+        ("dot", 'digraph G {\n  n0 [label="Ada"];\n}\n', '  n1 [label="Bob"];\n'),
+    ):
+        assert call("export_graph", format=form) == {"format": form, "content": with_ada}
+        assert call("export_graph", format=form)["content"] == with_ada
+        call("create_entities", entities=[person("Bob")])
+        assert with_bob in call("export_graph", format=form)["content"]
+        call("delete_entities", entityNames=["Bob"])
+        assert call("export_graph", format=form)["content"] == with_ada
+
+
+def test_the_text_of_an_export_is_the_drawing_itself(call: Caller) -> None:
+    answer = call.desk.call(call.desk.tools["export_graph"], b'{"format":"dot"}')
+
+    assert answer.text == "digraph G {\n}\n"
+
+
+def test_only_three_forms_can_be_exported(call: Caller) -> None:
+    assert "format must be one of dot, json, mermaid" in call.refusal("export_graph", format="yaml")

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mcp_memory.facts import BadInput
-from mcp_memory.tools import exchange, forget, recall, remember, seek, survey  # noqa: F401  (each registers its tools)
+from mcp_memory.tools import (  # noqa: F401  (each registers its tools)
+    exchange,
+    explore,
+    forget,
+    recall,
+    remember,
+    seek,
+    survey,
+    tidy,
+    upkeep,
+)
 from mcp_memory.tools.registry import REGISTRY, Tool
 
 # The order in which tools are offered; within a family, the order of its file.
-FAMILIES = ("remember", "forget", "recall", "seek", "survey", "exchange")
+FAMILIES = ("remember", "forget", "recall", "seek", "explore", "survey", "tidy", "exchange", "upkeep")
 
 CORE = (
     "create_entities",

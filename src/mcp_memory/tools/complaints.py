@@ -26,7 +26,10 @@ def explain(tool: Tool, arguments: bytes | msgspec.Raw, fault: msgspec.Validatio
     text, _, place = str(fault).partition(" - at ")
     place = place.strip("`").removeprefix("$").lstrip(".").removesuffix("[...]")
     missing = re.fullmatch(r"Object missing required field `(\w+)`", text)
-    if missing:
+    choices = tool.schema["properties"].get(place, {}).get("enum")
+    if choices and "enum value" in text:
+        said = f"{place} must be one of {', '.join(choices)}"
+    elif missing:
         where = f"{place}." if place else ""
         said = f"the argument {where}{missing[1]} is missing"
     else:

@@ -1,14 +1,18 @@
-"""Tools that bring facts in from other memories."""
+"""Tools that bring facts in from other memories, or show all of them in another form."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import msgspec
 
+from mcp_memory import drawing
 from mcp_memory.changes import Plan
+from mcp_memory.desk import Said
 from mcp_memory.facts import ACTIVE, BadInput, MemoryFault, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
@@ -18,6 +22,7 @@ from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import RelationInput
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.remember import Linking
+from mcp_memory.tools.rendering import everything_json
 
 # Progress is told, and cancelling noticed, every so many lines.
 STRIDE = 2000
@@ -95,14 +100,20 @@ def migrate(errand: Errand, source_path: str = "") -> dict[str, Any]:
     if not source_path:
         raise BadInput("source_path is required: the path of a memory file, such as ~/memory.jsonl.")
     path = confined(source_path, errand.space.roots)
-    own = getattr(errand.space.store, "path", None)
-    if own is not None and os.path.exists(own) and os.path.exists(path) and os.path.samefile(own, path):
-        raise BadInput(f"{source_path} is this memory itself. Name another file.")
+    _refuse_itself(getattr(errand.space.store, "path", None), path)
     if format_of(path) == "jsonl":
         return import_jsonl(errand, path)
     from mcp_memory.conversion import import_memory
 
     return import_memory(errand, path)
+
+
+def _refuse_itself(own: str | None, path: str) -> None:
+    """Not even a look: closing a file that SQLite has open in this process drops the locks it holds there."""
+    for ending in ("", "-wal", "-shm"):
+        with suppress(OSError):
+            if os.path.samefile(f"{own}{ending}", path):
+                raise BadInput(f"{path} is this memory itself. Name another file.")
 
 
 def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
@@ -180,3 +191,35 @@ def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
     except OSError:
         return None  # nothing is lost: the lines still stand in the source
     return aside
+
+
+DRAWN: dict[str, Callable[[Graph], str]] = {"mermaid": drawing.mermaid, "dot": drawing.dot}
+# A drawing is made in 30 ms for 120,000 relations, and kept while nothing changes unless it is larger than this.
+LARGEST_KEPT = 16_000_000
+
+_drawings: WeakKeyDictionary[Graph, tuple[int, dict[str, str]]] = WeakKeyDictionary()
+
+
+@tool
+def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json") -> Said:
+    """The whole graph as one text: json, a mermaid flowchart, or dot for Graphviz. Large; to look at a part, use
+    extract_subgraph."""
+    if format == "json":
+        everything = everything_json(graph)
+        content = b"".join((b'{"format":"json","content":"', *everything.escaped, b'"}'))
+        return Said(b"".join(everything.plain).decode(), msgspec.Raw(content))
+    text = _drawing(graph, format)
+    return Said(text, {"format": format, "content": text})
+
+
+def _drawing(graph: Graph, form: str) -> str:
+    seq, kept = _drawings.get(graph, (-1, {}))
+    if seq != graph.seq:
+        kept = {}
+        _drawings[graph] = graph.seq, kept
+    if form in kept:
+        return kept[form]
+    text = DRAWN[form](graph)
+    if len(text) <= LARGEST_KEPT:
+        kept[form] = text
+    return text

@@ -26,14 +26,14 @@ select id, from_entity, to_entity, relation_type, created_at, context, null from
 -- neighbours --
 -- For a whole frontier at once; placeholders are nobody's neighbours.
 select here, there from (
-    select from_entity as here, to_entity as there, r.id as id from relations r
+    select from_entity as here, to_entity as there, id as relation_id from relations
      where active and from_entity in (select value from json_each(?1))
     union all
-    select to_entity, from_entity, r.id from relations r
+    select to_entity, from_entity, id from relations
      where active and to_entity in (select value from json_each(?1)))
   join entities e on e.id = there and e.status <> 'placeholder'
  where here <> there
- order by id
+ order by relation_id
 
 -- reflections --
 select id, target_type, target_id, author, content, mood, created_at from reflections

@@ -1,0 +1,62 @@
+"""Space is given back without losing a fact, in every store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory.space import Cancelled, Errand, Space
+from mcp_memory.tools.registry import REGISTRY
+from tests.conftest import Caller, link, person
+
+
+def facts(call: Caller) -> Any:
+    graph = call("read_graph")
+    return graph["entities"], graph["relations"]
+
+
+def test_compacting_loses_nothing_and_gives_back_space(call: Caller, memory_file: Path) -> None:
+    for start in range(0, 300, 50):
+        call("create_entities", entities=[person(f"{i}", "x" * 1000) for i in range(start, start + 50)])
+    call("create_relations", relations=[link(f"{i}", "next", f"{i + 1}") for i in range(299)])
+    for start in range(0, 250, 50):
+        call("delete_entities", entityNames=[f"{i}" for i in range(start, start + 50)])
+    before = facts(call)
+
+    answer = call("compact")
+
+    assert (answer["success"], answer["message"]) == (True, "Log compacted successfully")
+    assert 0 < answer["bytesAfter"] <= answer["bytesBefore"]
+    assert facts(call) == before
+    assert len(before[0]) == 50
+    assert call("compact")["bytesAfter"] == answer["bytesAfter"] == memory_file.stat().st_size
+
+
+def test_after_compacting_ids_and_writing_go_on(call: Caller) -> None:
+    call("create_entities", entities=[person("Ada"), person("Bob"), person("Cy")])
+    call("create_relations", relations=[link("Ada", "knows", "Bob"), link("Bob", "knows", "Cy")])
+    call("delete_entities", entityNames=["Ada"])
+
+    call("compact")
+
+    assert [relation["id"] for relation in call("search_relations")["relations"]] == [2]
+    call("create_entities", entities=[person("Dee", "new")])
+    assert call("get_entity", name="Dee") == person("Dee", "new")
+
+
+def test_an_empty_memory_can_be_compacted(call: Caller) -> None:
+    assert call("compact")["success"] is True
+    assert facts(call) == ([], [])
+
+
+def test_compacting_tells_that_it_began_and_can_be_called_off(space: Space) -> None:
+    told: list[str] = []
+    space.call(REGISTRY["compact"], (), errand=Errand(lambda done, total, message: told.append(message)))
+    unwanted = Errand()
+    unwanted.cancel()
+
+    assert told[0] == "compacting"
+    with pytest.raises(Cancelled):
+        space.call(REGISTRY["compact"], (), errand=unwanted)
