@@ -187,10 +187,16 @@ class Replay:
 
     def _create_relation(self, found: Found, source: str, target: str, kind: str) -> None:
         triple = source, target, kind
+        entities, relations = self._entities, self._relations
+        # Most records of a file come this way while it is read from its start.
+        if self._links is None and self._graph is None and source in entities and target in entities:
+            if triple not in relations:
+                relations[triple] = self._next_relation
+                self._next_relation += 1
+            return
         if self._relation(triple) is not None:
             self._cut.pop(triple, None)
             return
-        entities = self._entities
         one, other = entities.get(source) or self._end(source), entities.get(target) or self._end(target)
         self._relate(triple, self._next_relation)
         if self._graph is not None:
