@@ -118,7 +118,19 @@ def test_the_way_to_initialize_loads_nothing_slow(tmp_path: Path) -> None:
     """What a client waits for at each start: measured in modules, because time depends on the machine."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     server = [sys.executable, "-X", "importtime", "-m", "mcp_memory", "-f", str(tmp_path / "memory.db")]
-    slow = {"apsw", "argparse", "asyncio", "dataclasses", "json", "logging", "numpy", "pathlib", "pydantic", "tomllib"}
+    slow = {
+        "apsw",
+        "argparse",
+        "asyncio",
+        "dataclasses",
+        "httptools",
+        "json",
+        "logging",
+        "numpy",
+        "pathlib",
+        "pydantic",
+        "tomllib",
+    }
     said: list[bytes] = []
     # One pipe for both: what was imported before the answer stands before the answer.
     with subprocess.Popen(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:

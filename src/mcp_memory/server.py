@@ -44,10 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(settings: Settings) -> int:
-    """Answer one client until it closes the connection or the process is asked to end."""
+    """Answer one client until it closes the connection, or many, until the process is asked to end."""
     from mcp_memory.wire.offer import Offer
-    from mcp_memory.wire.session import Session
-    from mcp_memory.wire.stdio import serve as serve_stdio
 
     check(settings)
     spaces: list[Space] = []
@@ -67,13 +65,22 @@ def serve(settings: Settings) -> int:
         for space in spaces:
             space.close()
 
+    if settings.transport != "stdio":
+        from mcp_memory.wire.serving import listen
+
+        return listen(offer, settings, close)
+    from mcp_memory.wire.session import Session
+    from mcp_memory.wire.stdio import serve as serve_stdio
+
     return serve_stdio(Session(offer), close)
 
 
 def check(settings: Settings) -> None:
     """Refuse at the start what could never work: a client shows that, and not what happens later."""
     if settings.transport != "stdio":
-        raise BadSetting(f"This version cannot speak {settings.transport}, only stdio. Leave the transport out.")
+        from mcp_memory.wire.access import access_for
+
+        access_for(settings)
     if settings.tools:
         from mcp_memory.tools.catalog import catalog
 

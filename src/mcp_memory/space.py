@@ -86,6 +86,7 @@ class Space:
         self.roots = roots
         self.clock = clock
         self.is_shared = False  # several clients in this process: one must not wait for what another waits for
+        self.is_ending = False  # nobody waits any more
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
@@ -196,7 +197,7 @@ class Space:
             try:
                 return self._commit(planner, origin, tool, wait=not self.is_shared)
             except StoreBusy:
-                if not self.is_shared or time.monotonic() > until:
+                if not self.is_shared or self.is_ending or time.monotonic() > until:
                     raise
             self.graph()  # where the file was closed or replaced, it is opened here
             # Uneven steps: processes that collided once do not collide in step for ever.

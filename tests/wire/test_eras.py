@@ -111,7 +111,7 @@ def test_a_tool_is_listed_with_the_fields_of_the_revision(version: str, fields: 
     special = type("Special", (type(TOOLS["remember"]),), {"wire": lambda self: SELF_DESCRIBED})
     client.offer.desk.tools = {"remember": special(TOOLS["remember"].function)}
 
-    (tool,) = client.result("tools/list", **({} if client.session._shook_hands else {"_meta": META}))["tools"]
+    (tool,) = client.result("tools/list", **({} if client.session.shook_hands else {"_meta": META}))["tools"]
 
     assert tool.keys() == fields
 
@@ -130,7 +130,7 @@ def test_structured_content_is_sent_where_the_revision_can_carry_it(
     version: str, of_object: bool, of_list: bool
 ) -> None:
     client = Client(version=version if version in HANDSHAKE_PROTOCOL_VERSIONS else None)
-    meta = {} if client.session._shook_hands else {"_meta": META}
+    meta = {} if client.session.shook_hands else {"_meta": META}
 
     an_object = client.result("tools/call", name="names", **meta)
     a_list = client.result("tools/call", name="count", **meta)

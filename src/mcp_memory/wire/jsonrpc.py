@@ -234,3 +234,17 @@ def as_text(json: bytes) -> bytes:
 
 def notification(method: str, params: bytes) -> bytes:
     return b"".join((b'{"jsonrpc":"2.0","method":', encode(method), b',"params":', params, b"}"))
+
+
+NOTICE = b'{"jsonrpc":"2.0","method":'
+
+
+def is_notice(line: bytes) -> bool:
+    """Is this line of ours a notification, and no reply?"""
+    return line.startswith(NOTICE)
+
+
+def error_code(line: bytes, ident: bytes) -> int:
+    """The code of this reply of ours to this id, if it is an error; else 0."""
+    beginning = b'{"jsonrpc":"2.0","id":%b,"error":{"code":' % ident
+    return int(line[len(beginning) :].partition(b",")[0]) if line.startswith(beginning) else 0

@@ -27,6 +27,11 @@ class Lines:
         self._size = 0
         self._skipping: TooLong | None = None
 
+    @property
+    def is_begun(self) -> bool:
+        """Does a line wait for its end?"""
+        return self._size > 0
+
     def feed(self, chunk: bytes) -> list[bytes | TooLong]:
         """The lines that this chunk completes, without their ends."""
         pieces = chunk.split(b"\n")

@@ -64,7 +64,7 @@ class Session:
         self.in_batch = False
         self.errand_begun = False  # a long call wants a thread: clear this and run `work` in one
         self._errands: Errands | None = None  # while a long call runs
-        self._shook_hands = False
+        self.shook_hands = False
         self._stateless = False
         self._last_sender: tuple[bytes, str] = (b"", transport)
 
@@ -93,7 +93,7 @@ class Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
         fork = Session(self.offer, self.transport, at_once=self.at_once)
         fork.client, fork.era, fork.origin = self.client, self.era, self.origin
-        fork.subscribed, fork._shook_hands = self.subscribed, self._shook_hands
+        fork.subscribed, fork.shook_hands = self.subscribed, self.shook_hands
         return fork
 
     def end(self) -> list[bytes]:
@@ -108,7 +108,7 @@ class Session:
         fault: Fault | None
         if (members := batch_in(line)) is None:
             fault = fault_in(line)
-        elif self.era.batches and self._shook_hands:
+        elif self.era.batches and self.shook_hands:
             if self._errands is not None:
                 return self._queue(None, line)
             return self._defer(None, line) if self.at_once and members else self._answer_batch(members)
@@ -177,7 +177,7 @@ class Session:
             return self.era
         if meta is not None and (meta.version is not ABSENT or meta.capabilities is not ABSENT):
             return self._named_era(meta)
-        if not self._shook_hands and (
+        if not self.shook_hands and (
             message.method in STATELESS_ONLY or (self._stateless and message.method in ALWAYS)
         ):
             raise Fault(
@@ -220,7 +220,7 @@ class Session:
         """From here on this is the revision spoken, and this the client."""
         self.era = era
         self.origin = self._named(client)
-        self._shook_hands = True
+        self.shook_hands = True
 
     def sender(self, meta: Meta) -> str:
         """Who sent a request that names its client; others are whoever shook hands."""

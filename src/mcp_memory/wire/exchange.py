@@ -1,0 +1,229 @@
+"""What a client over HTTP is waiting for: the answer to a request, or news on a stream.
+
+An answer goes out as JSON. It becomes a stream of events when something must be said before it, when the
+client takes nothing else, or when it takes so long that a proxy might lose patience."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mcp_memory.wire.http import JSON, Reply
+from mcp_memory.wire.jsonrpc import (
+    ABSENT,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Message,
+    error_code,
+    is_notice,
+)
+from mcp_memory.wire.methods import UPDATE, updates
+from mcp_memory.wire.mirror import HEADER_MISMATCH
+from mcp_memory.wire.session import UNSUPPORTED_VERSION
+
+if TYPE_CHECKING:
+    from mcp_memory.wire.http import HttpConnection
+    from mcp_memory.wire.session import Session
+    from mcp_memory.wire.streamable import Client
+
+SILENCE_SECONDS = 15.0
+# In the stateless revision the status tells what went wrong before a tool was reached.
+STATUSES = {
+    PARSE_ERROR: 400,
+    INVALID_REQUEST: 400,
+    INVALID_PARAMS: 400,
+    HEADER_MISMATCH: 400,
+    UNSUPPORTED_VERSION: 400,
+    METHOD_NOT_FOUND: 404,
+}
+CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
+
+
+class Exchange:
+    """One POST, until its answer is out."""
+
+    def __init__(
+        self,
+        connection: HttpConnection,
+        session: Session,
+        message: Message | None,
+        accepts: tuple[bool, bool],
+        client: Client | None = None,
+    ) -> None:
+        self.connection = connection
+        self.session = session
+        self.ident = b"" if message is None or message.id is ABSENT else bytes(message.id)
+        self.takes_json, self.takes_events = accepts
+        self.client = client
+        self.is_readable = message is not None
+        self.is_over = False
+        self.is_stream = False
+        self._owes_news = False
+        self._spoke = connection.loop.time()
+
+    @property
+    def ends_with_its_client(self) -> bool:
+        """Without a handshake, going away is how a client withdraws a request."""
+        return self.client is None or self.is_stream
+
+    @property
+    def is_at_work(self) -> bool:
+        return self.session.is_busy
+
+    # ── saying ───────────────────────────────────────────────────────────────────────────────────
+
+    def wait(self, said: list[bytes]) -> None:
+        """A worker has it now."""
+        self.connection.exchange = self
+        if self.client is not None:
+            self.client.exchanges.add(self)
+        self.deliver(said)
+
+    def deliver(self, lines: list[bytes]) -> None:
+        """Send these to the client: notices, and at last the reply."""
+        for line in lines:
+            if self.is_over:
+                return
+            if is_notice(line):
+                self._notify(line)
+            else:
+                self._reply(line)
+
+    def _notify(self, line: bytes) -> None:
+        if line == UPDATE and self.client is not None and self.client.streams:
+            self.client.streams[-1].tell()  # each message goes out on one stream only
+        elif self.takes_events:
+            self._stream()
+            self.connection.send_event(line)
+
+    def _reply(self, line: bytes) -> None:
+        self._end()
+        if self.is_stream or not self.takes_json:
+            self._stream()
+            self.connection.send_event(line)
+            self.connection.close_stream()
+        else:
+            self.connection.reply(Reply(self._status(line), line, JSON))
+
+    def _status(self, line: bytes) -> int:
+        if self.client is None:
+            return STATUSES.get(error_code(line, self.ident), 200)
+        return 200 if self.is_readable or line.startswith(b"[") else 400
+
+    def _stream(self) -> None:
+        self._spoke = self.connection.loop.time()
+        if not self.is_stream:
+            self.is_stream = True
+            self.connection.open_stream()
+
+    def worked(self) -> None:
+        """The session has said everything; a request for news stays open, all else is at its end."""
+        if self.is_over:
+            return
+        if self.session.streams:
+            self.connection.exchange = self
+            self.connection.service.hearers.add(self.connection)
+            return
+        self._end()
+        if self.is_stream or (self.ident and self.takes_events):  # withdrawn: there is no reply
+            self._stream()
+            self.connection.close_stream()
+        else:
+            self.connection.reply(Reply(202))
+
+    def _end(self) -> None:
+        self.is_over = True
+        if self.client is not None:
+            self.client.exchanges.discard(self)
+
+    # ── news ─────────────────────────────────────────────────────────────────────────────────────
+
+    def hear(self, writers: set[object]) -> None:
+        """Somebody wrote."""
+        if self.connection.is_clogged:
+            self._owes_news = True
+        else:
+            self._owes_news = False
+            for line in updates(self.session) if self.session.streams else ():
+                self._stream()
+                self.connection.send_event(line)
+
+    def resume(self) -> None:
+        """The client reads again."""
+        if self._owes_news:
+            self.hear(set())
+
+    def tick(self, now: float) -> None:
+        if now - self._spoke > SILENCE_SECONDS and self.takes_events and not self.connection.is_clogged:
+            self._stream()
+            self.connection.send_comment()
+
+    # ── other ends ───────────────────────────────────────────────────────────────────────────────
+
+    def abandon(self) -> None:
+        """The client has gone."""
+        if self.client is None and self.ident:
+            self.session.receive(CANCEL % self.ident)
+        self._end()
+
+    def give_up(self) -> None:
+        self.session.give_up()
+
+    def finish(self) -> None:
+        """The server ends."""
+        if not self.is_over and self.session.streams:
+            self.deliver(self.session.end())
+
+
+class Stream:
+    """A GET of a client that shook hands: what happens beside its requests."""
+
+    ends_with_its_client = True
+    is_at_work = False
+
+    def __init__(self, connection: HttpConnection, client: Client) -> None:
+        self.connection = connection
+        self.client = client
+        self._owes_news = False
+        self._spoke = connection.loop.time()
+        connection.exchange = self
+        client.streams.append(self)
+        connection.service.hearers.add(connection)
+        connection.open_stream()
+        connection.send_comment()  # some clients wait for the first byte of the body
+
+    def tell(self) -> None:
+        """The graph was changed."""
+        if self.connection.is_clogged:
+            self._owes_news = True
+        else:
+            self._owes_news = False
+            self._spoke = self.connection.loop.time()
+            self.connection.send_event(UPDATE)
+
+    def hear(self, writers: set[object]) -> None:
+        # Of its own writes a client hears with their answers; of others' once, on the newest stream.
+        if self.client.session.subscribed and writers != {self.client.session} and self.client.streams[-1] is self:
+            self.tell()
+
+    def resume(self) -> None:
+        if self._owes_news:
+            self.tell()
+
+    def tick(self, now: float) -> None:
+        self.client.used = now
+        if now - self._spoke > SILENCE_SECONDS and not self.connection.is_clogged:
+            self._spoke = now
+            self.connection.send_comment()
+
+    def abandon(self) -> None:
+        if self in self.client.streams:
+            self.client.streams.remove(self)
+
+    def give_up(self) -> None:
+        return
+
+    def finish(self) -> None:
+        self.abandon()
+        self.connection.close_stream()

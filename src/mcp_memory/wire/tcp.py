@@ -1,0 +1,170 @@
+"""The protocol over TCP: a message a line, a session a connection, in the order of each connection.
+
+A client that does not read its answers is not read from either. Where a token is asked for, it is the
+first line, and nothing else of a stranger is looked at."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.wire.connection import SLICE_SECONDS, Connection
+from mcp_memory.wire.jsonrpc import Fault, refusal
+from mcp_memory.wire.lines import Lines, TooLong
+from mcp_memory.wire.methods import updates
+from mcp_memory.wire.session import Session
+
+if TYPE_CHECKING:
+    from mcp_memory.wire.serving import Service
+
+FULL, UNAUTHORIZED = -32000, -32001
+FIRST_LINE_SECONDS = 30.0
+LINE_SECONDS = 60.0  # without a byte of a line that was begun
+MOST_OF_A_TOKEN = 4096
+# What may wait behind a call before no more is read: the client will notice, and memory will not.
+MOST_WAITING = 1024 * 1024
+PIECE = 65_536  # answers are collected into pieces of about this size
+GRACE_SECONDS = 0.5  # for a long call when its client has ended
+
+
+class TcpConnection(Connection):
+    """A session over a socket."""
+
+    def __init__(self, service: Service) -> None:
+        super().__init__(service)
+        self.session = Session(service.offer, "tcp", at_once=True)
+        self._lines = Lines()
+        self._pending: deque[bytes | TooLong] = deque()
+        self._is_known = service.access.is_open
+        self._greeting = b""  # what a stranger has sent so far
+        self._has_spoken = False
+        self._owes_news = False  # others wrote while the client did not read
+        self._came = self.heard
+
+    # ── in ───────────────────────────────────────────────────────────────────────────────────────
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_lingering:
+            return
+        self.heard = self.loop.time()
+        if not self._is_known:
+            data = self._after_token(data)
+        if data:
+            lines = self._lines.feed(data)
+            self._has_spoken = self._has_spoken or bool(lines)
+            self._pending.extend(lines)
+            self.go_on()
+
+    def _after_token(self, data: bytes) -> bytes:
+        """What follows the token, once it has come and is right."""
+        greeting = self._greeting + data
+        token, line_end, rest = greeting.partition(b"\n")
+        if len(token) > MOST_OF_A_TOKEN or (line_end and not self.service.access.admits(token.strip())):
+            self._part(UNAUTHORIZED, "Authentication required: send the bearer token as the first line.")
+            return b""
+        self._is_known = self._has_spoken = bool(line_end)
+        self._greeting = b"" if line_end else greeting
+        return rest
+
+    def ended(self) -> None:
+        self._pending.extend(self._lines.end() if self._is_known else [])
+        self.go_on()
+        if self.session.is_busy:
+            self.loop.call_later(GRACE_SECONDS, self.session.give_up)
+
+    def gone(self) -> None:
+        self._pending.clear()
+        self.session.give_up()
+
+    # ── out ──────────────────────────────────────────────────────────────────────────────────────
+
+    def go_on(self) -> None:
+        until = self.loop.time() + SLICE_SECONDS
+        said = updates(self.session) if self._owes_news and not self.is_clogged else []
+        self._owes_news = self._owes_news and self.is_clogged
+        size = 0
+        while self._pending and self._may_answer():
+            line = self._pending.popleft()
+            answers = self.session.refuse(line) if isinstance(line, TooLong) else self.session.receive(line)
+            said += answers
+            size += sum(map(len, answers))
+            if self.session.errand_begun:
+                self.service.work(self.session, self)
+            if size > PIECE:
+                self._write(said)
+                said, size = [], 0
+            if self._pending and self.loop.time() > until:
+                self.go_on_soon()
+                break
+        self._write(said)
+        self._look_after()
+
+    def _may_answer(self) -> bool:
+        return not (self.is_clogged or self.is_lingering or self.session.waiting_bytes > MOST_WAITING)
+
+    def _write(self, said: list[bytes]) -> None:
+        if not said or self.transport.is_closing():
+            return
+        if len(said) == 1 and len(said[0]) > PIECE:  # too large to be copied for a line end
+            self.transport.write(said[0])
+            self.transport.write(b"\n")
+        else:
+            self.transport.write(b"\n".join(said) + b"\n")
+
+    def _look_after(self) -> None:
+        """Read on or not, hear of writes or not, and close when all is said."""
+        if self.session.subscribed or self.session.streams:
+            self.service.hearers.add(self)
+        else:
+            self.service.hearers.discard(self)
+        if self.client_has_ended:
+            if not self.is_at_work and not self.is_lingering:
+                self.finish()
+        elif not self.is_lingering:
+            self.read_if(not self._pending and self._may_answer() and not self.is_ending)
+
+    def deliver(self, lines: list[bytes], to: Any) -> None:
+        self._write(lines)
+        if self._pending:
+            self.go_on_soon()
+
+    def worked(self, to: Any) -> None:
+        if not self.is_gone:
+            self.go_on()
+
+    def hear(self, writers: set[object]) -> None:
+        if self.is_lingering or writers == {self.session.client}:  # of its own writes it hears with their answers
+            return
+        if self.is_clogged:
+            self._owes_news = True
+        else:
+            self._write(updates(self.session))
+
+    def _part(self, code: int, why: str, data: Any = None) -> None:
+        if not self.is_lingering and not self.transport.is_closing():
+            self._write([refusal(Fault(code, why, data=data))])
+            self.linger()
+
+    # ── the end ──────────────────────────────────────────────────────────────────────────────────
+
+    def turn_away(self) -> None:
+        self._part(FULL, "Too many connections. Try again when others have closed theirs.", {"retryable": True})
+
+    def tick(self, now: float) -> None:
+        super().tick(now)
+        if not self._has_spoken and not self.is_lingering and now - self._came > FIRST_LINE_SECONDS:
+            self._part(FULL, f"No line came within {FIRST_LINE_SECONDS:g} s.")
+        elif self._lines.is_begun and self.transport.is_reading() and now - self.heard > LINE_SECONDS:
+            self._part(FULL, f"The line did not end; nothing more came for {LINE_SECONDS:g} s.")
+
+    @property
+    def is_at_work(self) -> bool:
+        return not self.is_gone and (bool(self._pending) or self.session.is_busy)
+
+    def finish(self) -> None:
+        self._write(self.session.end())
+        self.service.hearers.discard(self)
+        self.transport.close()
+
+    def give_up(self) -> None:
+        self.session.give_up()
