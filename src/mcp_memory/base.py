@@ -30,6 +30,8 @@ encode = msgspec.msgpack.Encoder().encode
 decode_names = msgspec.msgpack.Decoder(list[str]).decode
 decode_entity = msgspec.msgpack.Decoder(Entity).decode
 decode_relation = msgspec.msgpack.Decoder(Relation).decode
+decode_entities = msgspec.msgpack.Decoder(list[Entity]).decode
+decode_relations = msgspec.msgpack.Decoder(list[Relation]).decode
 
 
 class Counts(msgspec.Struct):
@@ -80,9 +82,11 @@ class Base:
             else:
                 self.blobs[name] = part
         a, b = self.arrays, self.blobs
-        self.entities: Packed[Entity] = Packed(a["entity_ids"], a["entity_offsets"], b["entities"], decode_entity)
+        self.entities: Packed[Entity] = Packed(
+            a["entity_ids"], a["entity_offsets"], b["entities"], decode_entity, decode_entities
+        )
         self.relations: Packed[Relation] = Packed(
-            a["relation_ids"], a["relation_offsets"], b["relations"], decode_relation
+            a["relation_ids"], a["relation_offsets"], b["relations"], decode_relation, decode_relations
         )
 
         self._incident_offsets, self._incident = a["incident_offsets"], a["incident"]

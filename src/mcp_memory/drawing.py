@@ -57,11 +57,11 @@ def dot(graph: Graph) -> str:
 
 def _columns(graph: Graph) -> tuple[list[str], Edges]:
     """The names of the entities in order, and the relations between their places in it."""
-    entities = list(graph.entities())
+    ids = [entity_id for entity_id in graph.by_id if entity_id not in graph.placeholders]
     # An array by id: the ends of relations are looked up in no order, and a dictionary of 40,000 is slow at that.
-    places = array("q", [-1]) * (max((entity.id for entity in entities), default=0) + 1)
-    for place, entity in enumerate(entities):
-        places[entity.id] = place
+    places = array("q", [-1]) * (graph.next_entity + 1)
+    for place, entity_id in enumerate(ids):
+        places[entity_id] = place
     relations = graph.active_relations()
     if graph.placeholders:
         unseen = graph.placeholders
@@ -69,7 +69,7 @@ def _columns(graph: Graph) -> tuple[list[str], Edges]:
     kept = list(relations)
     tails = [places[relation.source] for relation in kept]
     heads = [places[relation.target] for relation in kept]
-    return [entity.name for entity in entities], (tails, [relation.relation_type for relation in kept], heads)
+    return list(map(graph.name_of, ids)), (tails, [relation.relation_type for relation in kept], heads)
 
 
 def _lines(template: str, *columns: Iterable[Any]) -> str:
