@@ -199,16 +199,24 @@ META: dict[str, Any] = {
 
 
 def serve() -> int:
-    """This file as a server over stdio; leaves a file behind when it has closed."""
-    from mcp_memory.wire.stdio import serve as serve_stdio
+    """This file as a server; its first argument is a file to leave behind when it has closed, the rest are settings."""
+    from mcp_memory.settings import read
 
+    left, *arguments = sys.argv[1:]
+    settings = read(arguments).settings
     space = Space(ListStore())
-    session = Session(Offer(lambda: Desk(space, TOOLS, Limits()), SERVER, INSTRUCTIONS))
+    offer = Offer(lambda: Desk(space, TOOLS, Limits()), SERVER, INSTRUCTIONS)
 
     def close() -> None:
-        Path(sys.argv[1]).write_text(json.dumps(len(space.graph().by_id)), encoding="utf-8")
+        Path(left).write_text(json.dumps(len(space.graph().by_id)), encoding="utf-8")
 
-    return serve_stdio(session, close)
+    if settings.transport != "stdio":
+        from mcp_memory.wire.serving import listen
+
+        return listen(offer, settings, close)
+    from mcp_memory.wire.stdio import serve as serve_stdio
+
+    return serve_stdio(Session(offer), close)
 
 
 if __name__ == "__main__":
