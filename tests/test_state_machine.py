@@ -66,6 +66,18 @@ class Model:
         del self.things[name]
         self.links = {triple: active for triple, active in self.links.items() if name not in (triple[0], triple[2])}
 
+    def merge(self, source: str, target: str) -> None:
+        """What was known of one is known of the other; what was true of either is true of it."""
+        going, staying = self.things[source], self.things[target]
+        staying.believe(going.texts)
+        staying.replaced += going.replaced
+        for (one, kind, other), is_active in list(self.links.items()):
+            if source in (one, other):
+                triple = (target if one == source else one, kind, target if other == source else other)
+                if triple[0] != triple[2]:
+                    self.links[triple] = self.links.get(triple, False) or is_active
+        self.forget(source)
+
 
 def seen_in(graph: Graph) -> tuple[Any, Any]:
     """A graph in the words of the model."""
@@ -181,6 +193,26 @@ class Machine(RuleBasedStateMachine):
             for one in self.model.pair(triple):
                 del self.model.links[one]
 
+    @rule(pair=st.tuples(names, names))
+    def merge(self, pair: tuple[str, str]) -> None:
+        source, target = pair
+        things = self.model.things
+        try:
+            answer = self.call("merge_entities", source=source, target=target)
+        except Refused:
+            assert source == target or not {source, target} <= things.keys()
+            return
+        assert source != target
+        moved, had = things[source].texts, things[target].texts
+        assert answer["movedObservations"] == len(moved)
+        assert answer["addedObservations"] == len(set(moved) - set(had))
+        self.model.merge(source, target)
+        # In which order two entities learned what they did, the model does not know.
+        _, _, believed, replaced = seen_in(self.space.graph())[0][target]
+        assert sorted(believed) == sorted(things[target].texts)
+        assert sorted(replaced) == sorted(things[target].replaced)
+        things[target].texts, things[target].replaced = believed, replaced
+
     @rule(
         good=st.lists(st.tuples(names, texts), max_size=3), linked=st.lists(st.tuples(names, types, names), max_size=2)
     )
@@ -203,6 +235,10 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def settle(self) -> None:
         self.space.settle()
+
+    @rule()
+    def compact(self) -> None:
+        assert self.call("compact")["success"]
 
     @rule()
     def reopen(self) -> None:
