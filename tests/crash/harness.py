@@ -23,6 +23,7 @@ from mcp_memory.assembly import open_space
 from mcp_memory.graph import Graph
 from mcp_memory.space import Space
 
+PADDING = "x" * 8000
 PATIENCE = 60.0  # for an answer that must come; only a test that fails ever waits so long
 COMMAND = (sys.executable, "-m", "mcp_memory")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "crash", "version": "1"}}
@@ -95,6 +96,10 @@ class Server:
     def send(self, tool: str, /, **arguments: Any) -> int:
         """Ask, and go on at once; the number is for `outcome` and `was_acknowledged`."""
         return self._request("tools/call", {"name": tool, "arguments": arguments})
+
+    def send_long(self, tool: str, arguments: dict[str, Any]) -> int:
+        """The same in a long line: of a few of them the pipe is full, and a server reads only a few at once."""
+        return self._request("tools/call", {"name": tool, "arguments": arguments, "padding": PADDING})
 
     def outcome(self, ident: int) -> Any:
         """What the tool answered; Refused when it could not, Gone when the server ended first."""
@@ -218,6 +223,9 @@ class Promises:
 
     def ask(self, server: Server, deed: Deed) -> None:
         self._asked.append((server, server.send(deed.tool, **deed.arguments), deed))
+
+    def ask_at_length(self, server: Server, deed: Deed) -> None:
+        self._asked.append((server, server.send_long(deed.tool, deed.arguments), deed))
 
     def wait_for(self, server: Server, count: int) -> None:
         """Until this server has answered so many of the calls that were not collected yet."""
