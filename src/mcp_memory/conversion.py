@@ -69,7 +69,7 @@ def read_source(path: str) -> tuple[Graph, int]:
             from mcp_memory.stores.journal.reading import read_file
 
             reading = read_file(path)
-            return reading.graph, len(reading.bad) + (reading.tail is not None)
+            return reading.content.graph(), len(reading.bad) + (reading.tail is not None)
         case "sqlite":
             from mcp_memory.stores.sqlite.elsewhere import read_apart
 

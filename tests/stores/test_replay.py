@@ -64,18 +64,18 @@ def test_the_example_ends_as_the_reference_says() -> None:
     replay = Replay(AT)
     replay.run(mcpmem.scan(EXAMPLE, 8, 1), 8)
 
-    assert plain(replay.graph()) == ([("A", "t", ["x"])], set())
+    assert plain(replay.content().graph()) == ([("A", "t", ["x"])], set())
     assert (replay.end, replay.tail, replay.bad) == (len(EXAMPLE), None, [])
 
 
 def test_an_entity_written_twice_is_one_that_lost_nothing() -> None:
-    graph = replayed([*entity("A", "one", "two"), *entity("A", "two", "three", entity_type="later")]).graph()
+    graph = replayed([*entity("A", "one", "two"), *entity("A", "two", "three", entity_type="later")]).content().graph()
 
     assert plain(graph)[0] == [("A", "later", ["one", "two", "three"])]
 
 
 def test_a_relation_may_name_what_is_no_entity_until_it_is_one() -> None:
-    graph = replayed([relation("A", "B"), *entity("B")]).graph()
+    graph = replayed([relation("A", "B"), *entity("B")]).content().graph()
 
     assert plain(graph) == ([("B", "t", [])], {("A", "r", "B")})
     assert [one.name for one in graph.by_id.values() if one.is_placeholder] == ["A"]
@@ -85,21 +85,25 @@ def test_a_relation_may_name_what_is_no_entity_until_it_is_one() -> None:
 def test_what_stood_only_for_ends_of_relations_goes_with_them() -> None:
     both = [relation("A", "B"), relation("B", "C")]
 
-    assert len(replayed([*both, mcpmem.delete_relation("A", "B", "r")]).graph().by_id) == 2
-    assert len(replayed([*both, mcpmem.delete_entity("B")]).graph().by_id) == 0
+    assert len(replayed([*both, mcpmem.delete_relation("A", "B", "r")]).content().graph().by_id) == 2
+    assert len(replayed([*both, mcpmem.delete_entity("B")]).content().graph().by_id) == 0
 
 
 def test_forgetting_takes_every_copy_and_adding_none_that_is_there() -> None:
-    graph = replayed(
-        [
-            *entity("A", "x", "y", "x"),
-            *mcpmem.add_observations("A", ["y", "z", "z"]),
-            *mcpmem.delete_observations("A", ["x", "unknown"]),
-            *mcpmem.delete_observations("B", ["x"]),
-            mcpmem.delete_relation("A", "B", "r"),
-            mcpmem.delete_entity("B"),
-        ]
-    ).graph()
+    graph = (
+        replayed(
+            [
+                *entity("A", "x", "y", "x"),
+                *mcpmem.add_observations("A", ["y", "z", "z"]),
+                *mcpmem.delete_observations("A", ["x", "unknown"]),
+                *mcpmem.delete_observations("B", ["x"]),
+                mcpmem.delete_relation("A", "B", "r"),
+                mcpmem.delete_entity("B"),
+            ]
+        )
+        .content()
+        .graph()
+    )
 
     assert plain(graph)[0] == [("A", "t", ["y", "z"])]
 
@@ -110,7 +114,7 @@ def test_forgetting_takes_every_copy_and_adding_none_that_is_there() -> None:
 def test_a_transaction_without_an_end_is_the_tail() -> None:
     replay = replayed([*entity("A"), BEGIN, mcpmem.delete_entity("A"), *entity("B")])
 
-    assert plain(replay.graph())[0] == [("A", "t", [])]
+    assert plain(replay.content().graph())[0] == [("A", "t", [])]
     assert replay.tail is not None
     assert replay.tail.start == replay.end == len(mcpmem.frame(entity("A"), 2))
 
@@ -118,7 +122,7 @@ def test_a_transaction_without_an_end_is_the_tail() -> None:
 def test_a_transaction_that_never_ended_does_not_swallow_the_next_one() -> None:
     replay = replayed([BEGIN, *entity("A"), BEGIN, *entity("B"), COMMIT, *entity("C"), COMMIT])
 
-    assert [name for name, *_ in plain(replay.graph())[0]] == ["B", "C"]
+    assert [name for name, *_ in plain(replay.content().graph())[0]] == ["B", "C"]
     assert [(one.start, one.reason) for one in replay.bad] == [(0, "a transaction that was never committed")]
     assert replay.tail is None
 
@@ -132,7 +136,10 @@ def test_a_damaged_transaction_adds_and_takes_nothing_away() -> None:
     replay = Replay(AT)
     replay.run(mcpmem.scan(bytes(data), 0, 2), 0)
 
-    assert plain(replay.graph()) == ([("A", "t", ["one"]), ("B", "t", [])], {("A", "r", "C"), ("B", "r", "C")})
+    assert plain(replay.content().graph()) == (
+        [("A", "t", ["one"]), ("B", "t", [])],
+        {("A", "r", "C"), ("B", "r", "C")},
+    )
     assert [one.reason for one in replay.bad] == [
         "its checksum is wrong",
         "it takes something away, in a transaction that is damaged",
@@ -147,7 +154,7 @@ def test_what_is_told_of_an_unknown_entity_is_kept_aside() -> None:
 
 def test_an_entity_written_anew_in_a_transaction_keeps_its_place_and_its_relations_theirs() -> None:
     records = [*entity("A", "1", "2", "3"), *entity("B"), *entity("C"), relation("A", "B"), relation("B", "C")]
-    before = replayed(records).graph()
+    before = replayed(records).content().graph()
     anew = [
         BEGIN,
         mcpmem.delete_entity("A"),
@@ -155,12 +162,12 @@ def test_an_entity_written_anew_in_a_transaction_keeps_its_place_and_its_relatio
         relation("A", "B"),
         COMMIT,
     ]
-    after = replayed(records + anew).graph()
+    after = replayed(records + anew).content().graph()
 
     assert plain(after)[0] == [("A", "u", ["2", "3", "4"]), ("B", "t", []), ("C", "t", [])]
     assert [seen.id for seen in after["A"].observations] == [2, 3, 4]
     assert list(after.relations.values()) == list(before.relations.values())
-    left_out = replayed([*records, *anew[:3], COMMIT]).graph()
+    left_out = replayed([*records, *anew[:3], COMMIT]).content().graph()
     assert plain(left_out)[1] == {("B", "r", "C")}
 
 
@@ -195,13 +202,13 @@ RECORDS = st.lists(RECORD, max_size=8).map(lambda groups: [record for group in g
 @given(RECORDS, RECORDS)
 @settings(max_examples=300, deadline=None)
 def test_reading_on_is_reading_from_the_start(known: list[Record], news: list[Record]) -> None:
-    graph = replayed(known).graph()
+    graph = replayed(known).content().graph()
     replay = replayed(news, graph)
     graph.apply([Entry(1, AT, replay.changes)])
 
     whole_file = replayed(known + news)
     graph.seq = 0
-    assert list(differences(graph, whole_file.graph())) == []
+    assert list(differences(graph, whole_file.content().graph())) == []
     assert list(contradictions(graph)) == []
     assert len(replayed(known).bad) + len(replay.bad) == len(whole_file.bad)
 
@@ -209,10 +216,10 @@ def test_reading_on_is_reading_from_the_start(known: list[Record], news: list[Re
 @given(RECORDS, RECORDS)
 @settings(max_examples=150, deadline=None)
 def test_known_facts_are_recognised_in_a_file_written_anew(known: list[Record], news: list[Record]) -> None:
-    graph = replayed(known).graph()
-    anew = replayed(whole(replayed(known + news).graph())).graph()
-    entities, relations = plain(anew)
-    after = recognised(anew, graph)
+    graph = replayed(known).content().graph()
+    anew = replayed(whole(replayed(known + news).content().graph())).content()
+    entities, relations = plain(anew.graph())
+    after = recognised(anew, graph).graph()
 
     assert plain(after)[1] == relations
     assert sorted(plain(after)[0]) == sorted(entities)
@@ -223,7 +230,7 @@ def test_known_facts_are_recognised_in_a_file_written_anew(known: list[Record], 
             assert one.id == twin.id
         else:
             assert one.id >= graph.next_entity
-    assert list(differences(recognised(replayed(known).graph(), graph), graph)) == []
+    assert list(differences(recognised(replayed(known).content(), graph).graph(), graph)) == []
 
 
 # ── from changes to records and back ─────────────────────────────────────────────────────────────
@@ -276,10 +283,11 @@ def test_the_records_say_what_the_changes_made(changes: list[AnyChange]) -> None
     scribe.write(changes)
     graph.apply([Entry(2, AT, changes)])
 
-    after = replayed(records + mcpmem.transaction(scribe.records)).graph()
+    content = replayed(records + mcpmem.transaction(scribe.records)).content()
+    after = content.graph()
     assert plain(after)[1] == plain(graph)[1]
     assert sorted(plain(after)[0]) == sorted(plain(graph)[0])
-    assert list(differences(recognised(after, graph), after_seq(graph))) == []
+    assert list(differences(recognised(content, graph).graph(), after_seq(graph))) == []
 
 
 def after_seq(graph: Graph) -> Graph:

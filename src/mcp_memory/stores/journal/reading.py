@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 
 import msgspec
 
-from mcp_memory.graph import Graph
 from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.content import Content, hardly_any_garbage
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.store import StoreDamaged, StoreFault
 
@@ -20,7 +19,7 @@ MARK = 64
 class Reading(msgspec.Struct):
     """What a file says."""
 
-    graph: Graph
+    content: Content
     version: int  # of the records; 0: there is nothing yet
     start: int  # where records begin; 0 in a file without magic
     end: int  # where the next record would go
@@ -34,20 +33,13 @@ def read(data: bytes, at: str, path: str) -> Reading:
     version, start = _beginning(data, path)
     if not version:
         tail = Stretch(0, len(data), "the file ends inside its first eight bytes") if data else None
-        return Reading(Graph(), 0, 0, 0, b"", [], tail)
+        return Reading(Content(), 0, 0, 0, b"", [], tail)
     replay = Replay(at)
-    # Hundreds of thousands of objects are made and nearly all of them stay: looking for garbage among
-    # them every few thousand doubles the time.
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with hardly_any_garbage():
         replay.run(mcpmem.scan(data, start, version), start)
-        graph = replay.graph()
-    finally:
-        if collecting:
-            gc.enable()
+        content = replay.content()
     end = replay.end
-    return Reading(graph, version, start, end, data[max(0, end - MARK) : end], replay.bad, replay.tail)
+    return Reading(content, version, start, end, data[max(0, end - MARK) : end], replay.bad, replay.tail)
 
 
 def read_file(path: str) -> Reading:

@@ -8,67 +8,75 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from mcp_memory.facts import Entity, Observation
+from mcp_memory.facts import Entity, Observation, Relation
 from mcp_memory.graph import Graph
+from mcp_memory.stores.journal.content import Content
 
 
-def recognised(fresh: Graph, known: Graph) -> Graph:
-    """A graph of the facts of `fresh`, which is used up, with the ids and times of `known` where it knows them."""
-    recognition = Recognition(known)
-    ids = {entity.id: recognition.entity(entity) for entity in fresh.by_id.values()}
-    relations = []
-    for relation in fresh.relations.values():
-        one, other = known.named(fresh.name_of(relation.source)), known.named(fresh.name_of(relation.target))
-        twin = known.relation(one.id, other.id, relation.relation_type) if one and other else None
-        relation.source, relation.target = ids[relation.source].id, ids[relation.target].id
+def recognised(fresh: Content, known: Graph) -> Content:
+    """The facts of `fresh`, with the ids and times of `known` where it knows them."""
+    content = Content([], [], known.next_entity, known.next_observation, known.next_relation)
+    ids: dict[int, int] = {}
+    known_ids: dict[int, int] = {}
+    for entity in fresh.entities:
+        twin = known.named(entity.name)
         if twin is not None:
-            relation.id, relation.created_at, relation.context = twin.id, twin.created_at, twin.context
-        else:
-            relation.id = recognition.next_relation
-            recognition.next_relation += 1
-        relations.append(relation)
-    graph = Graph()
-    for entity in sorted(ids.values(), key=lambda entity: entity.id):
-        graph.insert(entity)
-    for relation in sorted(relations, key=lambda relation: relation.id):
-        graph.keep(relation)
-    graph.next_entity, graph.next_observation = recognition.next_entity, recognition.next_observation
-    graph.next_relation = recognition.next_relation
-    return graph
-
-
-class Recognition:
-    def __init__(self, known: Graph) -> None:
-        self.known = known
-        self.next_entity = known.next_entity
-        self.next_observation = known.next_observation
-        self.next_relation = known.next_relation
-
-    def entity(self, entity: Entity) -> Entity:
-        twin = self.known.named(entity.name)
+            known_ids[entity.id] = twin.id
         if twin is None or twin.is_placeholder != entity.is_placeholder:
-            self.next_entity += 1
-            observations = [self._new(seen) for seen in entity.observations]
-            return replace(entity, id=self.next_entity - 1, observations=observations)
-        observations = self._observations(entity, twin)
-        same = (entity.entity_type, entity.texts()) == (twin.entity_type, twin.texts())
-        updated_at = twin.updated_at if same else entity.updated_at
-        return replace(entity, id=twin.id, observations=observations, created_at=twin.created_at, updated_at=updated_at)
+            same = _new_entity(entity, content)
+        else:
+            same = _same_entity(entity, twin, content)
+        ids[entity.id] = same.id
+        content.entities.append(same)
+    twins = {(one.source, one.target, one.relation_type): one for one in known.relations.values()}
+    for relation in fresh.relations:
+        one, other = known_ids.get(relation.source), known_ids.get(relation.target)
+        match = twins.get((one, other, relation.relation_type)) if one is not None and other is not None else None
+        content.relations.append(_relation(relation, ids, match, content))
+    content.sort()
+    return content
 
-    def _observations(self, entity: Entity, twin: Entity) -> list[Observation]:
-        """Ids must rise in order of arrival, so an observation is known only behind the one known before it."""
-        waiting = iter(twin.observations)
-        wanted = {seen.text for seen in twin.observations}
-        found = []
-        for seen in entity.observations:
-            known = next((old for old in waiting if old.text == seen.text), None) if seen.text in wanted else None
-            if known is None:
-                waiting = iter(())
-                found.append(self._new(seen))
-            else:
-                found.append(replace(known))
-        return found
 
-    def _new(self, seen: Observation) -> Observation:
-        self.next_observation += 1
-        return replace(seen, id=self.next_observation - 1)
+def _new_entity(entity: Entity, content: Content) -> Entity:
+    content.next_entity += 1
+    observations = [_new(seen, content) for seen in entity.observations]
+    return replace(entity, id=content.next_entity - 1, observations=observations)
+
+
+def _same_entity(entity: Entity, twin: Entity, content: Content) -> Entity:
+    is_same = (entity.entity_type, entity.texts()) == (twin.entity_type, twin.texts())
+    return replace(
+        entity,
+        id=twin.id,
+        observations=_observations(entity, twin, content),
+        created_at=twin.created_at,
+        updated_at=twin.updated_at if is_same else entity.updated_at,
+    )
+
+
+def _observations(entity: Entity, twin: Entity, content: Content) -> list[Observation]:
+    """Ids must rise in order of arrival, so an observation is known only behind the one known before it."""
+    waiting = iter(twin.observations)
+    wanted = {seen.text for seen in twin.observations}
+    found = []
+    for seen in entity.observations:
+        known = next((old for old in waiting if old.text == seen.text), None) if seen.text in wanted else None
+        if known is None:
+            waiting = iter(())
+            found.append(_new(seen, content))
+        else:
+            found.append(replace(known))
+    return found
+
+
+def _new(seen: Observation, content: Content) -> Observation:
+    content.next_observation += 1
+    return replace(seen, id=content.next_observation - 1)
+
+
+def _relation(relation: Relation, ids: dict[int, int], twin: Relation | None, content: Content) -> Relation:
+    source, target, kind = ids[relation.source], ids[relation.target], relation.relation_type
+    if twin is not None:
+        return Relation(twin.id, source, target, kind, twin.created_at, twin.context)
+    content.next_relation += 1
+    return Relation(content.next_relation - 1, source, target, kind, relation.created_at)

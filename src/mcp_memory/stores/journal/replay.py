@@ -22,6 +22,7 @@ from mcp_memory.changes import (
 from mcp_memory.facts import ACTIVE, GENERIC_TYPE, PLACEHOLDER, Entity, Observation, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.content import Content
 from mcp_memory.stores.journal.mcpmem import Found
 
 Triple = tuple[str, str, str]
@@ -87,21 +88,25 @@ class Replay:
             self.tail = Stretch(self._open_at, end, UNFINISHED)
             self.bad = [stretch for stretch in self.bad if stretch.start < self._open_at]
 
-    def graph(self) -> Graph:
-        """Everything that is true, in a new graph."""
-        graph = Graph()
+    def content(self) -> Content:
+        """Everything that is true."""
         entities = self._entities
-        for entity in sorted(filter(None, entities.values()), key=lambda entity: entity.id):
-            graph.insert(entity)
         kinds: dict[str, str] = {}
-        standing = [(one, triple) for triple, one in self._relations.items() if one is not None]
-        for one, (source, target, kind) in sorted(standing, key=lambda pair: pair[0]):
-            ends = entities[source], entities[target]
-            if ends[0] is not None and ends[1] is not None:
-                graph.keep(Relation(one, ends[0].id, ends[1].id, kinds.setdefault(kind, kind), self._at))
-        graph.next_entity, graph.next_observation = self._next_entity, self._next_observation
-        graph.next_relation = self._next_relation
-        return graph
+        content = Content(
+            [entity for entity in entities.values() if entity is not None],
+            [],
+            self._next_entity,
+            self._next_observation,
+            self._next_relation,
+        )
+        for (source, target, kind), one in self._relations.items():
+            if one is not None:
+                ends = entities[source], entities[target]
+                if ends[0] is not None and ends[1] is not None:
+                    kind = kinds.setdefault(kind, kind)
+                    content.relations.append(Relation(one, ends[0].id, ends[1].id, kind, self._at))
+        content.sort()
+        return content
 
     def _commit(self, group: list[Found]) -> None:
         anew: str | None = None

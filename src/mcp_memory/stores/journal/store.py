@@ -190,11 +190,12 @@ class JournalStore(OneFile):
         """The file as it stands, under the ids that this process knows its facts by."""
         known = self._graph if self._graph is not None and self._graph.seq == self._seq else None
         before = self._stamp, self._end
-        content, stamp = self._content()
-        reading = read(content, time_of(stamp[0]), self.path)
+        data, stamp = self._content()
+        reading = read(data, time_of(stamp[0]), self.path)
         if reading.tail is not None or reading.bad or self._file.has_leftover():
-            reading, stamp = self._tidy(content, reading, stamp)
-        graph = reading.graph if known is None else recognised(reading.graph, known)
+            reading, stamp = self._tidy(data, reading, stamp)
+        content = reading.content if known is None else recognised(reading.content, known)
+        graph = content.graph()
         if known is None or before != (stamp, reading.end):
             self._seq += 1
         graph.seq = self._seq
@@ -288,7 +289,7 @@ class JournalStore(OneFile):
             reading = read(content, time_of(stamp[0]), self.path)
             try:
                 self._keep_aside(content, reading)
-                shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.graph), mcpmem.NEWEST)
+                shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.content.graph()), mcpmem.NEWEST)
                 self._replace(shortest)
             except OSError as error:
                 self._fail(error, "write")
