@@ -17,6 +17,7 @@ from mcp_memory.wire.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NULL,
+    PARSE_ERROR,
     Fault,
     Message,
     decode,
@@ -42,6 +43,7 @@ STRANGER = refused(
 )
 NOWHERE = refused(404, "Not found: the server is at /mcp.")
 NO_SUCH_METHOD = refused(405, f"Method not allowed: {METHODS.decode()}.", b"allow: " + METHODS + b"\r\n")
+EMPTY = refused(400, "Parse error: the body is empty", code=PARSE_ERROR)
 ONLY_POST = refused(405, "Method not allowed: this revision of the protocol only has POST.", b"allow: POST\r\n")
 NOT_JSON = refused(415, "Unsupported media type: the body must be application/json, and not encoded.")
 NOT_ACCEPTED = refused(406, "Not acceptable: Accept must name application/json and text/event-stream.")
@@ -126,7 +128,7 @@ class Endpoint:
         self, request: Request, connection: HttpConnection, message: Message | None, body: bytes
     ) -> Reply | None:
         if message is None:
-            fault = fault_in(body) or Fault(INVALID_REQUEST, "Invalid request: answers are not asked for here")
+            fault = fault_in(body) or Fault(INVALID_REQUEST, "Invalid request: this is no request")
             if body.lstrip()[:1] == b"[":
                 fault = Fault(INVALID_REQUEST, "Invalid request: this revision has no batches; send one message")
             return Reply(400, refusal(fault), JSON)
@@ -163,15 +165,23 @@ class Endpoint:
         client = self._client(key)
         if client is None:
             return refused(404, UNKNOWN_CLIENT, ident=ident) if key else refused(400, NO_SESSION_ID, ident=ident)
-        if message is not None and message.method == "initialize":
+        return self._ask(client, request, connection, message, body)
+
+    def _ask(
+        self, client: Client, request: Request, connection: HttpConnection, message: Message | None, body: bytes
+    ) -> Reply | None:
+        method = "" if message is None else message.method
+        if not body.strip():
+            return EMPTY
+        if message is not None and method == "initialize":
             return Reply(200, b"".join(client.session.accept(message, body)), JSON)
-        if message is not None and message.method == "notifications/cancelled":
+        if message is not None and method == "notifications/cancelled":
             for exchange in client.exchanges:
                 exchange.session.accept(message, body)
             return Reply(202)
         exchange = Exchange(connection, client.session.fork(), message, accepted(request), client)
         self._hold(exchange, message, body)
-        if message is not None and message.method in ("resources/subscribe", "resources/unsubscribe"):
+        if method in ("resources/subscribe", "resources/unsubscribe"):
             client.session.subscribed = exchange.session.subscribed
         return None
 
