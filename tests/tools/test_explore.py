@@ -170,6 +170,13 @@ def test_neighbours_come_nearest_first_with_the_relations_among_them(
     assert set(answer) == {"entities", "relations"}
 
 
+def test_an_argument_that_is_null_counts_as_left_out(family: Caller) -> None:
+    nothing = dict.fromkeys(("direction", "relationType", "depth", "offset", "limit"))
+
+    assert family("get_neighbors", name="Ada", **nothing) == family("get_neighbors", name="Ada")
+    assert "name must be text, not null" in family.refusal("get_neighbors", name=None)
+
+
 def test_a_relation_to_itself_stays_with_its_entity(call: Caller) -> None:
     call("create_entities", entities=[person("Ada")])
     call("create_relations", relations=[link("Ada", "knows", "Ada")])

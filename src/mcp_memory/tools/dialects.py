@@ -5,7 +5,7 @@ is decided by its tool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 from mcp_memory.facts import Entity, Observation, Relation
@@ -25,6 +25,13 @@ def respelled(arguments: Any) -> Any:
         if spelling in renamed and name not in renamed:
             renamed[name] = renamed[spelling]
     return renamed
+
+
+def without_nulls(arguments: Any, optional: Container[str]) -> Any:
+    """The same arguments without those that are null and might have been left out: the Rust server takes both alike."""
+    if not isinstance(arguments, dict):
+        return arguments
+    return {key: value for key, value in arguments.items() if value is not None or key not in optional}
 
 
 def plain_entity(entity: Entity) -> dict[str, Any]:

@@ -137,10 +137,12 @@ class Tool:
 
     def _second_try(self, arguments: bytes | msgspec.Raw, fault: msgspec.ValidationError) -> Any:
         """Accept the spellings of the predecessors that the typed form does not know."""
-        from mcp_memory.tools.dialects import respelled
+        from mcp_memory.tools.dialects import respelled, without_nulls
 
+        optional = {self.wire_name(name) for name, _, default in self.parameters if default is not msgspec.NODEFAULT}
         try:
-            return msgspec.convert(respelled(msgspec.json.decode(arguments)), self.arguments)
+            given = respelled(msgspec.json.decode(arguments))
+            return msgspec.convert(without_nulls(given, optional), self.arguments)
         except msgspec.ValidationError as second:
             raise BadInput(explain(self, arguments, second)) from fault
 
