@@ -64,6 +64,13 @@ class Replay:
         self.end = end = start
         for found in records:
             kind, begin, end, fields = found
+            if 0 <= kind < mcpmem.BEGIN:
+                if self._open is not None:
+                    self._open.append(found)
+                else:
+                    DO[kind](self, found, *fields)
+                    self.end = end
+                continue
             if kind == mcpmem.TORN:
                 self.tail = Stretch(begin, end, fields[0])
                 break
@@ -74,14 +81,10 @@ class Replay:
                 if self._open is not None:
                     self.bad.append(Stretch(self._open_at, begin, UNFINISHED))
                 self._open, self._open_at, self._is_damaged = [], begin, False
-            elif kind == mcpmem.COMMIT:
+            else:
                 if self._open is not None:
                     self._commit(self._open)
                 self._open = None
-            elif self._open is not None:
-                self._open.append(found)
-            else:
-                DO[kind](self, found, *fields)
             if self._open is None:
                 self.end = end
         if self._open is not None:
