@@ -99,7 +99,7 @@ def _install(folder: Path) -> None:
     )
     if done.returncode:
         said = done.stdout.decode(errors="replace")
-        raise PeerFault(f"the official server could not be installed from npm ({' '.join(command)}):\n{said}")
+        raise PeerFault(f"the peers could not be installed from npm ({' '.join(command)}):\n{said}")
 
 
 # ── starting ─────────────────────────────────────────────────────────────────────────────────────────
