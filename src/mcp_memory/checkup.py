@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
-from mcp_memory.stores.store import Finding
+from mcp_memory.stores.store import Finding, StoreReadOnly
 
 if TYPE_CHECKING:
     from mcp_memory.space import Space
@@ -18,16 +19,30 @@ SHOWN = 5  # findings of one kind; the rest is counted
 
 def checkup(space: Space, repair: bool = False) -> list[Finding]:
     findings = list(space.store.check(repair))
-    graph = space.graph()
-    fresh = space.store.load()
+    graph, fresh, feed = _at_one_moment(space)
     findings += _few("the graph in memory differs from the store", differences(graph, fresh))
-    feed = space.store.feed()
     if feed is not None:
         replayed = Graph()
         replayed.apply(feed)
         findings += _few("the feed replayed differs from the store", differences(replayed, fresh))
     findings += _few("the graph contradicts itself", contradictions(graph))
     return findings
+
+
+def _at_one_moment(space: Space) -> tuple[Graph, Graph, list[Entry] | None]:
+    """The same state three times. Others may write at any time, so they are made to wait until it is read."""
+    try:
+        with space.store.begin():
+            return _views(space)
+    except StoreReadOnly:
+        return _views(space)
+
+
+def _views(space: Space) -> tuple[Graph, Graph, list[Entry] | None]:
+    graph = space.graph()
+    fresh = space.store.load()
+    feed = space.store.feed()
+    return graph, fresh, None if feed is None else list(feed)
 
 
 def _few(kind: str, texts: Iterator[str]) -> list[Finding]:

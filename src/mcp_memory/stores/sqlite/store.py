@@ -377,6 +377,10 @@ class SqliteStore:
             self._projected = last
 
     def check(self, repair: bool) -> list[Finding]:
+        connection = self._file.ready()
+        if self._file.read_only:
+            with plain_words(self.path):
+                return checking.check(connection, self._file.has_vectors, False)
         with self._maintaining() as connection:
             return checking.check(connection, self._file.has_vectors, repair)
 
