@@ -41,14 +41,22 @@ def open_space(
     durability: str = "normal",
     limits: Limits | None = None,
     roots: tuple[str, ...] = (),
+    keeps_usage: bool = True,
+    query_log: int = 5000,
 ) -> Space:
     """The space kept in this file, which is created when something is first written to it."""
-    return Space(store_for(os.path.abspath(os.fspath(path)), durability), limits=limits, roots=roots)
+    store = store_for(os.path.abspath(os.fspath(path)), durability)
+    return Space(store, limits=limits, roots=roots, keeps_usage=keeps_usage, query_log=query_log)
 
 
 def space_for(settings: Settings) -> Space:
     return open_space(
-        settings.path, durability=settings.durability, limits=settings.limits, roots=settings.allowed_roots
+        settings.path,
+        durability=settings.durability,
+        limits=settings.limits,
+        roots=settings.allowed_roots,
+        keeps_usage=not settings.read_only,
+        query_log=0 if settings.no_query_log else settings.query_log,
     )
 
 

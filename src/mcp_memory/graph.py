@@ -45,6 +45,7 @@ from mcp_memory.shelf import Shelf
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
+    from mcp_memory.search.passages import PassageIndex
     from mcp_memory.search.text import TextIndex
 
 by_id = attrgetter("id")
@@ -80,7 +81,9 @@ class Graph:
         self.relation_type_counts: Counter[str] = Counter()
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
+        self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self._texts: TextIndex | None = None
+        self._passages: PassageIndex | None = None
         self._of_type: dict[str, dict[int, None]] | None = None
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
@@ -253,6 +256,15 @@ class Graph:
         self._texts.refresh(self.touched)
         return self._texts
 
+    @property
+    def passages(self) -> PassageIndex:
+        """Every observation as something that may answer a question; built at the first one asked."""
+        if self._passages is None:
+            from mcp_memory.search.passages import PassageIndex
+
+            self._passages = PassageIndex(self)
+        return self._passages
+
     # ── changes: entities ────────────────────────────────────────────────────────────────────────
 
     def apply(self, entries: Iterable[Entry]) -> None:
@@ -290,6 +302,8 @@ class Graph:
     def _spoil(self, entity: Entity) -> None:
         """Drop what is kept ready of an entity."""
         self.touched.add(entity.id)
+        for follower in self.followers:
+            follower.add(entity.id)
         self.fragments.pop(entity.name, None)
         self.entity_pages.pop(entity.id >> PAGE_BITS, None)
 

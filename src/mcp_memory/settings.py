@@ -129,6 +129,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra={"value": "FOLDERS", "separator": os.pathsep, "default": "the home and the working folder"},
         ),
     ] = ()
+    no_query_log: Annotated[
+        bool,
+        Meta(
+            description="Write down no query. Searches then leave counts of what was shown and used, but no text; "
+            "`metrics` and `tune` have nothing to go by."
+        ),
+    ] = False
+    query_log: Annotated[
+        int,
+        Meta(ge=1, description="How many searches the log keeps; the oldest go first.", extra={"value": "N"}),
+    ] = 5000
     max_entities: Annotated[
         Count | None,
         Meta(description="The most entities that one call may create or name.", extra=_limit("entities")),

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, cast
 from mcp_memory.changes import AnyChange, Entry, Plan
 from mcp_memory.facts import Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
+from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
+    from mcp_memory.search.usage import Usage
     from mcp_memory.stores.store import ColdStore, Finding
     from mcp_memory.tools.registry import Tool
     from mcp_memory.views import View
@@ -80,6 +82,8 @@ class Space:
         limits: Limits | None = None,
         clock: Callable[[], str] = utc_now,
         roots: tuple[str, ...] = (),
+        keeps_usage: bool = True,
+        query_log: int = 5000,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
@@ -87,6 +91,9 @@ class Space:
         self.clock = clock
         self.is_shared = False  # several clients in this process: one must not wait for what another waits for
         self.is_ending = False  # nobody waits any more
+        self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
+        self._keeps_usage = keeps_usage
+        self._query_log = query_log
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
@@ -116,6 +123,11 @@ class Space:
             return tool.function(errand, *values)
         if tool.writes:
             return self.commit(lambda graph: tool.function(graph, *values), origin, tool.name, at_once)
+        if tool.is_search:
+            if at_once:  # it may have to read its index first
+                raise NotNow
+            with self._lock:
+                return tool.function(Seeker(self.graph(), self.usage, origin), *values)
         if at_once:
             return self._read_at_once(tool, values)
         with self._lock:
@@ -272,11 +284,13 @@ class Space:
         while not self._closing.is_set():
             self._unsettled.wait()
             while (wait := self._last_write + QUIET_SECONDS - time.monotonic()) > 0:
-                if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND:
+                if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
             try:
                 self.store.settle()
+                if self.used is not None:
+                    self.used.settle()
             except StoreFault as fault:
                 # Derived data only; the feed holds everything. The next write or the next open tries again.
                 log.warning("projections wait: %s", fault)
@@ -284,9 +298,26 @@ class Space:
                 log.exception("projections failed; mcp-memory doctor can rebuild them")
 
     def settle(self) -> None:
-        """Bring the projections up to the feed now."""
+        """Bring the projections up to the feed now, and write the notes about usage."""
         self.graph()
         self.store.settle()
+        if self.used is not None:
+            self.used.settle()
+
+    @property
+    def usage(self) -> Usage:
+        """What was served and used. Made at the first search; nobody else needs it."""
+        with self._lock:
+            if self.used is None:
+                from mcp_memory.search.usage import Usage
+                from mcp_memory.stores.usage import usage_of
+
+                kept, most = usage_of(self.store), self._query_log
+                self.used = Usage(kept, time.time, self._wrote, is_kept=self._keeps_usage, most_events=most)
+            return self.used
+
+    def _has_many_notes(self) -> bool:
+        return self.used is not None and self.used.is_full
 
     def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Give back the space that no fact needs any more. Nobody else is served meanwhile."""
@@ -312,6 +343,8 @@ class Space:
                 settler.join(seconds)
             try:
                 self.store.settle(max(until - time.monotonic(), 0))
+                if self.used is not None:
+                    self.used.settle()
             except StoreFault as fault:
                 log.warning("projections wait for the next start: %s", fault)
             self.store.close()

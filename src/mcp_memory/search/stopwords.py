@@ -24,4 +24,6 @@ through to too under until up upon us very was we were what when where whether w
 with within without would yes yet you your yours
 """
 
-STOP_WORDS = frozenset(SPANISH.split()) | frozenset(ENGLISH.split())
+SPANISH_WORDS = frozenset(SPANISH.split())
+ENGLISH_WORDS = frozenset(ENGLISH.split())
+STOP_WORDS = SPANISH_WORDS | ENGLISH_WORDS

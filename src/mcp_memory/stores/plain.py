@@ -43,15 +43,9 @@ def refuse_unkeepable(entries: list[Entry], format_name: str, path: str) -> None
     """CannotHold for what no plain format has a place for."""
     for entry in entries:
         for change in entry.changes:
-            what = refusal(change)
-            if what is not None:
+            judge = UNKEEPABLE.get(type(change))
+            if judge is not None and (what := judge(change)) is not None:
                 raise CannotHold(NO_PLACE.format(format=format_name, what=what, path=path))
-
-
-def refusal(change: AnyChange) -> str | None:
-    """What of this change has no place."""
-    judge = UNKEEPABLE.get(type(change))
-    return judge(change) if judge is not None else None
 
 
 def _status(status: str | None) -> str | None:

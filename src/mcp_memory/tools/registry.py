@@ -54,6 +54,7 @@ class Tool:
         # Annotations are strings here (PEP 563 in every family file), so no type needs to be resolved yet.
         self.is_errand = touches == "Errand"
         self.on_view = touches == "View"
+        self.is_search = touches == "Seeker"
         self.writes = returns == "Plan" or self.is_errand
         self.destructive = destructive
         self.idempotent = not self.writes if idempotent is None else idempotent

@@ -43,6 +43,7 @@ class Projector:
     """One batch of entries on its way into the tables; full text is refreshed once, at the end."""
 
     def __init__(self, connection: apsw.Connection, has_vectors: bool) -> None:
+        self.connection = connection
         self.run = connection.execute
         self.run_many = connection.executemany
         self.has_vectors = has_vectors
@@ -89,10 +90,13 @@ class Projector:
         self.touched.discard(change.id)
 
     def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
+        from mcp_memory.stores.sqlite import usage
+
         pair = (change.into, change.id)
         self.run(SQL.pass_reflections, pair)
         for statement in (SQL.pass_access, SQL.pass_access_days, SQL.pass_company_above, SQL.pass_company_below):
             self.run(statement, pair)
+        usage.pass_on(self.connection, *pair)
         self._deleted(EntityDeleted(change.id), at)
 
     def _entity_restored(self, change: EntityRestored, at: str) -> None:

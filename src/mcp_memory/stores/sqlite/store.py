@@ -24,6 +24,7 @@ from mcp_memory.changes import Entry, decode_changes, encode_changes
 from mcp_memory.graph import Graph
 from mcp_memory.stores.sqlite import checking, loading
 from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words
+from mcp_memory.stores.sqlite.guest import Guest
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
@@ -62,6 +63,7 @@ class SqliteStore:
         self.path = os.path.abspath(path)
         self.quick = durability != "sync"
         self._file = OpenFile(self.path, durability)
+        self.guest = Guest(self._file)  # for what is kept beside the facts
         self._loaded_from: apsw.Connection | None = None
         self._in_write = False
         self._version = -1

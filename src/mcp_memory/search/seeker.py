@@ -1,0 +1,17 @@
+"""What a tool that searches by relevance may touch: the graph, what was used before, and who asks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from mcp_memory.graph import Graph
+    from mcp_memory.search.usage import Usage
+
+
+class Seeker(NamedTuple):
+    """One search under way."""
+
+    graph: Graph
+    usage: Usage
+    origin: str

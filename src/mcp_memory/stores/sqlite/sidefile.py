@@ -1,0 +1,86 @@
+"""A small database beside a memory file of another format, for what that format has no place for.
+
+It knows entities by name, because ids of plain files live only as long as a process. Opened for a moment
+at a time; deleting it costs no fact."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import apsw
+
+from mcp_memory.stores.sqlite.connection import plain_words
+from mcp_memory.stores.sqlite.schema import documented
+
+BUSY_MILLISECONDS = 2000
+# The documented tables that are about usage, and those they lean on.
+TABLES = {
+    "db_metadata",
+    "entity_access",
+    "entity_access_log",
+    "co_occurrences",
+    "search_events",
+    "search_results",
+    "implicit_feedback",
+}
+OWN = (
+    "CREATE TABLE IF NOT EXISTS entities (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
+    "CREATE TABLE IF NOT EXISTS space_state (key TEXT PRIMARY KEY, value INTEGER NOT NULL)",
+)
+
+
+class SideFile:
+    """The database at this path, which is made when something is first written to it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def mark(self) -> object:
+        """Another thing when others wrote."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection | None]:
+        if not os.path.exists(self.path):
+            yield None
+            return
+        with plain_words(self.path):
+            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                connection.set_busy_timeout(BUSY_MILLISECONDS)
+                with connection:
+                    yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def writing(self, names: Sequence[str] = ()) -> Iterator[apsw.Connection]:
+        """A connection inside a transaction, with rows for these entities."""
+        with plain_words(self.path):
+            connection = apsw.Connection(self.path)
+            try:
+                connection.set_busy_timeout(BUSY_MILLISECONDS)
+                connection.execute("begin immediate")
+                _bring_tables(connection)
+                connection.executemany("insert or ignore into entities (name) values (?)", [(name,) for name in names])
+                yield connection
+                connection.execute("commit")
+            finally:
+                connection.close()  # an open transaction ends with its connection, undone
+
+
+def _bring_tables(connection: apsw.Connection) -> None:
+    there = {name for (name,) in connection.execute("select name from sqlite_master")}
+    if "entities" not in there:
+        for statement in OWN:
+            connection.execute(statement)
+        for piece in documented():
+            table = piece.sql.partition(" ON ")[2].partition("(")[0].strip() if piece.kind == "index" else piece.name
+            if table in TABLES:
+                connection.execute(piece.sql)

@@ -1,0 +1,185 @@
+"""Usage and trials in SQL: what was shown in the documented tables, what was used in ours beside them.
+
+The statements need a table `entities(id, name)` and the documented tables, nothing else: a database has
+them, and so has the small file beside a memory of another format (stores/usage.py)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+import apsw
+
+from mcp_memory.search.limbic import Company, Ranked, Use
+from mcp_memory.search.trials import Part, Trial, arm, hash_of
+from mcp_memory.search.usage import Credit, Habits, Search
+from mcp_memory.stores.sqlite.queries import Queries, read_sql
+
+SQL = Queries("usage")
+# Pairs grow with the square of what is served; the documented "top-K" are these.
+COMPANY_OF_TOP = 10
+# A result of the predecessor that only its text had found carries no similarity; it counted as this or more.
+TEXT_ONLY_BASE = 0.2
+PASSING = ("pass_use", "pass_use_days", "pass_use_above", "pass_use_below")
+
+
+def is_there(connection: apsw.Connection) -> bool:
+    """Was anything ever written down here?"""
+    return bool(connection.execute(SQL.is_there).get)
+
+
+# ── writing ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def write(connection: apsw.Connection, searches: Sequence[Search], credits: Sequence[Credit], most_events: int) -> int:
+    """Write down searches and what was used after them; the number of this batch. Inside a transaction."""
+    if not is_there(connection):
+        connection.execute(read_sql("schema", "usage.sql"))
+    _write_shown(connection, searches)
+    for search in searches:
+        if search.is_logged:
+            search.event_id = _write_trial(connection, search)
+    _write_used(connection, credits)
+    if any(search.is_logged for search in searches):
+        _retain(connection, most_events)
+    return int(connection.execute(SQL.batch).get)
+
+
+def _write_shown(connection: apsw.Connection, searches: Sequence[Search]) -> None:
+    """What was served, counted by entity, by day and by pair."""
+    last: dict[str, float] = {}
+    totals: Counter[str] = Counter()
+    days: Counter[tuple[str, float]] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    for search in searches:
+        names = [row.candidate.name for row in search.rows]
+        last.update(dict.fromkeys(names, search.at))
+        totals.update(names)
+        days.update((name, search.at // 86400 * 86400) for name in names)
+        pairs.update(combinations(sorted(names[:COMPANY_OF_TOP]), 2))
+    connection.executemany(SQL.shown, [(name, count, last[name]) for name, count in totals.items()])
+    connection.executemany(SQL.shown_that_day, [(name, count, day) for (name, day), count in days.items()])
+    connection.executemany(
+        SQL.shown_together, [(one, other, count, max(last[one], last[other])) for (one, other), count in pairs.items()]
+    )
+
+
+def _write_trial(connection: apsw.Connection, search: Search) -> int:
+    event_id: int = connection.execute(
+        SQL.event,
+        (
+            search.query,
+            hash_of(search.query),
+            search.at,
+            arm(search.query),
+            search.limit,
+            len(search.rows),
+            search.duration_ms,
+            search.engine,
+        ),
+    ).get
+    connection.executemany(SQL.result, [_result(event_id, rank, row) for rank, row in enumerate(search.rows, 1)])
+    connection.executemany(SQL.base, [(event_id, row.candidate.name, row.base) for row in search.rows])
+    return event_id
+
+
+def _result(event_id: int, rank: int, row: Ranked) -> tuple[Any, ...]:
+    distance = row.candidate.distance
+    return (
+        event_id,
+        row.candidate.name,
+        rank,
+        row.limbic_score,
+        None if distance is None else 1 - distance,
+        row.importance,
+        row.temporal_factor,
+        row.cooc_boost,
+        row.baseline_rank,
+    )
+
+
+def _write_used(connection: apsw.Connection, credits: Iterable[Credit]) -> None:
+    for credit in credits:
+        connection.execute(SQL.used, (credit.name, credit.at))
+        connection.execute(SQL.used_that_day, (credit.name, credit.at))
+        for other in credit.beside:
+            connection.execute(SQL.used_together, (credit.name, other, credit.at))
+        search = credit.search
+        if search.event_id is not None:
+            delay = round(credit.at - search.at)
+            connection.execute(SQL.feedback, (search.event_id, credit.name, delay, search.origin or None))
+
+
+def _retain(connection: apsw.Connection, most: int) -> None:
+    """Keep the log within its bound: the oldest go."""
+    oldest = connection.execute(SQL.oldest_kept, (most,)).get or 0
+    if oldest > 0:
+        for statement in (SQL.forget_feedback, SQL.forget_results, SQL.forget_base, SQL.forget_events):
+            connection.execute(statement, (oldest,))
+
+
+def pass_on(connection: apsw.Connection, into: int, gone: int) -> None:
+    """Let the use of an entity that was merged count for the one that absorbed it."""
+    if is_there(connection):
+        for name in PASSING:
+            connection.execute(getattr(SQL, name), (into, gone))
+        connection.execute(SQL.batch).get  # noqa: B018  (whoever has it in memory shall look again)
+
+
+# ── reading ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def load(connection: apsw.Connection) -> tuple[Habits, int]:
+    """Everything used so far, and the number of the last batch."""
+    if not is_there(connection):
+        return Habits(), 0
+    habits = Habits()
+    for name, count, last, days in connection.execute(SQL.all_uses):
+        habits.uses[name] = Use(count, last, days)
+    for one, other, count, last in connection.execute(SQL.all_company):
+        company = Company(count, last)
+        habits.company.setdefault(one, {})[other] = company
+        habits.company.setdefault(other, {})[one] = company
+    return habits, connection.execute(SQL.batches).get or 0
+
+
+def metadata(connection: apsw.Connection) -> dict[str, str]:
+    return dict(connection.execute(SQL.metadata))
+
+
+def tune(connection: apsw.Connection, values: dict[str, float]) -> None:
+    """Make constants other than they were. Inside a transaction."""
+    connection.executemany(SQL.set_metadata, [(name, repr(value)) for name, value in values.items()])
+    connection.execute(SQL.set_metadata, ("last_tuned_at", connection.execute(SQL.now).get))
+
+
+def trials(connection: apsw.Connection, most: int) -> list[Trial]:
+    """The newest logged searches, oldest first."""
+    ours = "(select base from search_base b where b.event_id = r.event_id and b.entity_id = r.entity_id)"
+    statement = SQL.results_of.format(base=ours if is_there(connection) else "null")
+    found: list[Any] = connection.execute(SQL.trials, (most,)).fetchall()[::-1]
+    return [
+        Trial(event_id, query, limit, treatment, [_part(row) for row in connection.execute(statement, (event_id,))])
+        for event_id, query, limit, treatment in found
+    ]
+
+
+def _part(row: tuple[Any, ...]) -> Part:
+    entity_id, name, rank, baseline_rank, cosine, importance, temporal, cooc_boost, base, relevance = row
+    if base is None:
+        base = TEXT_ONLY_BASE if cosine is None else max(cosine, 0.0)
+    # Without a place of its own in the baseline it stood behind all that had one.
+    last = 1000 + rank
+    return Part(
+        entity_id,
+        name,
+        rank,
+        last if baseline_rank is None else baseline_rank,
+        base,
+        importance or 0.0,
+        1.0 if temporal is None else max(temporal, 1e-6),
+        cooc_boost or 0.0,
+        relevance,
+    )

@@ -1,0 +1,88 @@
+"""Where the usage of a space is kept: in its database, or in a small one beside a file of another format.
+
+Usage is no fact: losing it costs an order of results, never a memory. So it is written in quiet moments
+only, and a file beside (`<file>-usage`) may be deleted at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Protocol
+
+from mcp_memory.search.usage import Credit, Habits, Search
+from mcp_memory.stores.sqlite import usage
+from mcp_memory.stores.sqlite.sidefile import SideFile
+from mcp_memory.stores.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    import apsw
+
+    from mcp_memory.search.trials import Trial
+    from mcp_memory.stores.store import Store
+
+SUFFIX = "-usage"
+
+
+class Place(Protocol):
+    """A database that has room for usage."""
+
+    def mark(self) -> object:
+        """Another thing when what was read from here must be read again."""
+
+    def reading(self) -> AbstractContextManager[apsw.Connection | None]:
+        """A connection to ask; None where nothing was written yet."""
+
+    def writing(self, names: Sequence[str]) -> AbstractContextManager[apsw.Connection]:
+        """A connection inside a transaction, which knows the entities of these names if they exist."""
+
+
+class KeptUsage:
+    """The usage of one space between runs: a home for `Usage`, and what metrics and the tuner read."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._mark: object = None
+        self._batch = -1
+
+    def is_same(self) -> bool:
+        return self._mark == self._place.mark()
+
+    def load(self) -> Habits:
+        habits, self._batch = Habits(), 0
+        with self._place.reading() as connection:
+            if connection is not None:
+                habits, self._batch = usage.load(connection)
+        self._mark = self._place.mark()
+        return habits
+
+    def constants(self) -> dict[str, str]:
+        with self._place.reading() as connection:
+            return {} if connection is None else usage.metadata(connection)
+
+    def write(self, searches: Sequence[Search], credits: Sequence[Credit], most_events: int) -> bool:
+        names = [row.candidate.name for search in searches for row in search.rows]
+        with self._place.writing(names) as connection:
+            batch = usage.write(connection, searches, credits, most_events)
+        others_wrote = self._batch >= 0 and batch != self._batch + 1
+        self._batch = batch
+        if not others_wrote:
+            self._mark = self._place.mark()
+        return others_wrote
+
+    def trials(self, most: int) -> list[Trial]:
+        """The newest logged searches, oldest first."""
+        with self._place.reading() as connection:
+            return [] if connection is None else usage.trials(connection, most)
+
+    def tune(self, values: dict[str, float]) -> None:
+        """Make constants other than they were; every process ranks by them from its next search on."""
+        with self._place.writing(()) as connection:
+            usage.tune(connection, values)
+
+
+def usage_of(store: Store) -> KeptUsage:
+    """The usage of what this store holds."""
+    if isinstance(store, SqliteStore):
+        return KeptUsage(store.guest)
+    path: str = store.path  # type: ignore[attr-defined]  # every store of ours has one file
+    return KeptUsage(SideFile(path + SUFFIX))
