@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+from msgspec import Meta
 
 from mcp_memory import __version__
-from mcp_memory.cli import COMMANDS
+from mcp_memory.commands import COMMANDS, OPTIONS, Command, Option, flag_of
 from mcp_memory.server import INSTRUCTIONS, main
-from mcp_memory.settings import FIELDS
+from mcp_memory.settings import FIELDS, FLAGS, Request
 from tests.conftest import person
 
 Run = Callable[..., tuple[int, str, str]]
@@ -69,9 +72,12 @@ def test_the_version_is_the_package_version(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["remember"], "There is no command 'remember'. The commands are serve, demo, import, export, doctor, stats."),
+        (["remember"], "There is no command 'remember'. The commands are serve, demo, import"),
         (["import"], "It is used like this: mcp-memory import FILE"),
         (["stats", "--repair"], "It is used like this: mcp-memory stats"),
+        (["--repair"], "It is used like this: mcp-memory serve"),
+        (["doctor", "--repair=yes"], "--repair takes no value"),
+        (["doctor", "--repiar"], "There is no option --repiar; did you mean --repair"),
         (["--transport", "tcp", "--bind", "8080"], "it must be HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080"),
         (["--transport", "http", "--bind", "0.0.0.0:0"], "nobody would have to show a token"),
         (["--tools", "forgetting"], "No tool family is named forgetting"),
@@ -84,6 +90,74 @@ def test_a_mistake_ends_with_a_sentence_and_an_exit_code(run: Run, arguments: li
     assert code in (1, 2)
     assert printed == ""
     assert complaint in complained
+
+
+def test_no_option_of_a_command_is_mistaken_for_a_setting_or_for_another_command_s() -> None:
+    assert not OPTIONS.keys() & FLAGS.keys()
+    assert all(
+        OPTIONS[flag_of(name)] == (name, option) or bool(OPTIONS[flag_of(name)][1].value) == bool(option.value)
+        for command in COMMANDS.values()
+        for name, option in command.options.items()
+    )
+
+
+def test_every_command_leads_to_a_function_that_takes_its_options(run: Run) -> None:
+    for name, command in COMMANDS.items():
+        parameters = inspect.signature(command.function).parameters.values()
+        assert {p.name for p in parameters if p.kind is p.KEYWORD_ONLY} == set(command.options)
+        code, printed, _ = run(name, "--help")
+        assert code == 0
+        assert all(flag_of(option) in printed for option in command.options)
+        assert max(map(len, printed.splitlines())) <= 100
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """A command with options of every kind, and what arrived at it."""
+    taken: dict[str, object] = {}
+
+    def take(request: Request, word: str, other: str = "none", **options: object) -> int:
+        taken.update({"word": word, "other": other, **options})
+        return 0
+
+    options = {
+        "json": Option("Print JSON."),
+        "weight": Option("A weight.", "X", Annotated[float, Meta(ge=0)], "a number from 0 up"),
+        "weight_range": Option("Weights to try.", "X,Y,...", tuple[float, ...]),
+        "most": Option("How many.", "N", int),
+    }
+    monkeypatch.setattr(Command, "function", property(lambda command: take))
+    monkeypatch.setitem(COMMANDS, "take", Command("nowhere:take", "Take it.", ("WORD", "[OTHER]"), options))
+    for name, option in options.items():
+        monkeypatch.setitem(OPTIONS, flag_of(name), (name, option))
+    return taken
+
+
+def test_options_arrive_as_what_they_are_and_only_if_they_were_given(run: Run, taken: dict[str, object]) -> None:
+    code, _, complained = run("--json", "take", "this", "--weight=0.5", "--weight-range", "1, 2.5", "--most", "7")
+
+    assert (code, complained) == (0, "")
+    assert taken == {"word": "this", "other": "none", "json": True, "weight": 0.5, "weight_range": (1, 2.5), "most": 7}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--weight", "-1"], "--weight cannot be '-1': it must be a number from 0 up."),
+        (["--weight-range", "1,two"], "--weight-range cannot be '1,two': it must be numbers, with commas between."),
+        (["--most", "few"], "--most cannot be 'few': it must be a whole number."),
+        (["--most"], "--most needs a value after it."),
+        (["b", "c"], "It is used like this: mcp-memory take WORD [OTHER] [OPTIONS]"),
+    ],
+)
+def test_a_wrong_option_ends_with_a_sentence(
+    run: Run, taken: dict[str, object], arguments: list[str], complaint: str
+) -> None:
+    code, _, complained = run("take", "a", *arguments)
+
+    assert code == 2
+    assert complaint in complained
+    assert taken == {}
 
 
 def test_a_journal_of_an_unknown_version_is_refused_and_not_touched(run: Run, tmp_path: Path) -> None:

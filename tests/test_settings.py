@@ -140,8 +140,8 @@ def test_a_settings_file_that_was_named_must_exist(tmp_path: Path) -> None:
         read([], {"MCP_MEMORY_SETTINGS": str(tmp_path / "missing.toml")})
 
 
-def test_words_and_switches_are_told_apart_from_settings(file: Path) -> None:
+def test_words_and_the_options_of_commands_are_told_apart_from_settings(file: Path) -> None:
     asked = read(["-f", "x.db", "doctor", "--repair", "--settings", str(file)], {})
 
     assert asked.words == ["doctor"]
-    assert asked.switches == {"repair"}
+    assert asked.options == {"repair": ""}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from mcp_memory import __version__
+from mcp_memory.commands import COMMANDS, EXPECTED, Option, flag_of, told, usage
 from mcp_memory.settings import DEFAULT_FILE, FIELDS, PREFIX, BadSetting, Request, Settings, full_path
 
 WIDTH = 100
@@ -18,41 +18,56 @@ WIDTH = 100
 
 def run(request: Request) -> int:
     """Do one command; the result is the exit code."""
+    name, *words = request.words or ["serve"]
     if "help" in request.switches:
-        print(help_text())
+        print(help_on(name) if request.words and name in COMMANDS else help_text())
         return 0
     if "version" in request.switches:
         print(f"mcp-memory {__version__}")
         return 0
-    name, *words = request.words or ["serve"]
     command = COMMANDS.get(name)
     if command is None:
         raise BadSetting(f"There is no command {name!r}. The commands are {', '.join(COMMANDS)}.")
-    if len(words) != len(command.words) or not request.switches <= command.switches:
-        raise BadSetting(f"It is used like this: mcp-memory {usage(name, command)}")
+    needed = sum(not word.startswith("[") for word in command.words)
+    if not needed <= len(words) <= len(command.words) or not request.options.keys() <= command.options.keys():
+        raise BadSetting(f"It is used like this: {usage(name)}")
+    options = {option: _read(command.options[option], option, said) for option, said in request.options.items()}
     try:
-        return command.function(request, *words)
+        return command.function(request, *words, **options)
     except BrokenPipeError:  # whoever was reading has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
 
 
+def _read(option: Option, name: str, said: str) -> Any:
+    """The value of an option, as the command wants it."""
+    if not option.value:
+        return True
+    is_several = getattr(option.kind, "__origin__", None) is tuple
+    given = [part.strip() for part in said.split(",") if part.strip()] if is_several else said
+    try:
+        return msgspec.convert(given, option.kind, strict=False)
+    except msgspec.ValidationError as fault:
+        expected = option.expected or EXPECTED.get(option.kind, str(fault))
+        raise BadSetting(f"{flag_of(name)} cannot be {said!r}: it must be {expected}.") from fault
+
+
 # ── commands ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _serve(request: Request) -> int:
-    from mcp_memory.server import serve
+def serve(request: Request) -> int:
+    from mcp_memory import server
 
-    return serve(request.settings)
-
-
-def _demo(request: Request) -> int:
-    from mcp_memory.demo import demo
-
-    return demo()
+    return server.serve(request.settings)
 
 
-def _import(request: Request, file: str) -> int:
+def demo(request: Request) -> int:
+    from mcp_memory.demo import demo as show
+
+    return show()
+
+
+def import_file(request: Request, file: str) -> int:
     """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it."""
     from mcp_memory.assembly import desk_for
     from mcp_memory.space import Errand
@@ -76,7 +91,7 @@ def _import(request: Request, file: str) -> int:
     return 0
 
 
-def _export(request: Request, file: str) -> int:
+def export_file(request: Request, file: str) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.conversion import export_memory
     from mcp_memory.space import Errand
@@ -103,13 +118,13 @@ def _print_moved(moved: dict[str, Any]) -> None:
         print(f"  Not in this format, and only in the source: {counted}.")
 
 
-def _doctor(request: Request) -> int:
+def doctor(request: Request, *, repair: bool = False) -> int:
     from mcp_memory.assembly import space_for
 
     _must_exist(request.settings)
     space = space_for(request.settings)
     try:
-        findings = space.check("repair" in request.switches)
+        findings = space.check(repair)
     finally:
         space.close()
     for finding in findings:
@@ -117,12 +132,12 @@ def _doctor(request: Request) -> int:
     wrong = sum(not finding.repaired for finding in findings)
     if not findings:
         print(f"{request.settings.path}: everything is as it should be.")
-    elif wrong and "repair" not in request.switches:
+    elif wrong and not repair:
         print("mcp-memory doctor --repair puts right what can be derived from the facts.")
     return 1 if wrong else 0
 
 
-def _stats(request: Request) -> int:
+def stats(request: Request) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.stores.formats import format_of
 
@@ -177,44 +192,12 @@ def _end_progress() -> None:
 # ── help ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Command(msgspec.Struct, frozen=True):
-    """One word after `mcp-memory`, what it needs, and what it does."""
-
-    function: Callable[..., int]
-    about: str
-    words: tuple[str, ...] = ()
-    switches: frozenset[str] = frozenset()
-
-
-COMMANDS = {
-    "serve": Command(_serve, "Speak MCP on standard input and output. This is what happens without a command."),
-    "demo": Command(_demo, "Show a conversation with a server on a temporary file."),
-    "import": Command(
-        _import,
-        "Take over another memory file: JSONL of the official server, a journal (.mcpmem), a SQLite database of this "
-        "program or of its Python predecessor. The file is only read, and repeating it does no harm.",
-        ("FILE",),
-    ),
-    "export": Command(
-        _export,
-        "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db. What that format has "
-        "no place for is counted.",
-        ("FILE",),
-    ),
-    "doctor": Command(_doctor, "Check that everything agrees with everything else.", (), frozenset({"repair"})),
-    "stats": Command(_stats, "Count what the memory file holds."),
-}
-
-
-def usage(name: str, command: Command) -> str:
-    return " ".join((name, *command.words, *(f"[--{switch}]" for switch in sorted(command.switches))))
-
-
 def help_text() -> str:
     """Everything the command line understands, from the tables that make it understand."""
     lines = ["mcp-memory: a memory for AI agents, over the Model Context Protocol.", "", "Commands"]
     for name, command in COMMANDS.items():
-        lines += _entry(usage(name, command), command.about)
+        lines += _entry(usage(name).removeprefix("mcp-memory "), command.about)
+    lines += ["", "mcp-memory COMMAND --help lists the options of one command."]
     lines += ["", "Settings: as an option, as an environment variable, or in the settings file"]
     for field in FIELDS.values():
         flag = " ".join(part for part in (field.flag, field.value) if part)
@@ -222,6 +205,18 @@ def help_text() -> str:
         lines += _entry(f"{short}{flag}", f"{field.meta.description} [{field.env}; {_default(field.default)}]")
     lines += _entry("--settings FILE", f"The settings file, in TOML. [{PREFIX}SETTINGS; default: {DEFAULT_FILE}]")
     lines += ["", *_entry("--help, -h", "Show this."), *_entry("--version", "Show the version.")]
+    return "\n".join(lines)
+
+
+def help_on(name: str) -> str:
+    """One command with its options."""
+    command = COMMANDS[name]
+    lines = [usage(name), *textwrap.wrap(command.about, WIDTH)]
+    if command.options:
+        lines += ["", "Options"]
+    for option, of in command.options.items():
+        lines += _entry(told(option, of), of.about)
+    lines += ["", "The settings that every command understands: mcp-memory --help"]
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; the result is the exit code."""
     try:
         request = read(sys.argv[1:] if arguments is None else arguments)
-        if not request.words and not request.switches:
+        if not (request.words or request.switches or request.options):
             return serve(request.settings)
         from mcp_memory.cli import run
 

@@ -18,8 +18,8 @@ from mcp_memory.facts import OFFICIAL_LIMITS, Limits
 
 DEFAULT_FILE = "~/.config/mcp-memory/settings.toml"
 PREFIX = "MCP_MEMORY_"
-# Options that are no settings: they choose what to do, not how.
-SWITCHES = {"--help": "help", "-h": "help", "--version": "version", "--repair": "repair"}
+# Options that are no settings and belong to no command.
+SWITCHES = {"--help": "help", "-h": "help", "--version": "version"}
 Count = Annotated[int, Meta(ge=1)]
 
 
@@ -236,16 +236,18 @@ FLAGS = {field.flag: field for field in FIELDS.values()} | {
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What the command line asks for: settings, words (the command and what it works on) and switches."""
+    """What the command line asks for: settings, words (the command and what it works on), switches, and the
+    options of commands as they were typed."""
 
     settings: Settings
     words: list[str]
     switches: frozenset[str]
+    options: dict[str, str]
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Request:
     """The command line, completed by the environment and the settings file."""
-    flags, words, switches = _command_line(arguments)
+    flags, words, switches, options = _command_line(arguments)
     file = flags.pop("settings", None) or environment.get(PREFIX + "SETTINGS")
     chosen = _from_file(full_path(file or DEFAULT_FILE), must_exist=bool(file))
     for name, field in FIELDS.items():
@@ -253,17 +255,18 @@ def read(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) 
             chosen[name] = field.read(flags[name], field.flag)
         elif environment.get(field.env):  # set but empty is how many clients write "not set"
             chosen[name] = field.read(environment[field.env], field.env)
-    return Request(Settings(**chosen), words, frozenset(switches))
+    return Request(Settings(**chosen), words, frozenset(switches), options)
 
 
 def full_path(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path))
 
 
-def _command_line(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], set[str]]:
+def _command_line(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], set[str], dict[str, str]]:
     flags: dict[str, str] = {}
     words: list[str] = []
     switches: set[str] = set()
+    options: dict[str, str] = {}
     left = list(arguments)
     while left:
         token = left.pop(0)
@@ -273,28 +276,54 @@ def _command_line(arguments: Sequence[str]) -> tuple[dict[str, str], list[str], 
         if token in SWITCHES:
             switches.add(SWITCHES[token])
         elif token.startswith("-") and token != "-":
-            name, value = _option(token, left)
-            flags[name] = value
+            flag, value = _parted(token)
+            if flag in FLAGS or flag == "--settings":
+                name, value = _setting(flag, value, left)
+                flags[name] = value
+            else:
+                name, value = _option(flag, value, left)
+                options[name] = value
         else:
             words.append(token)
-    return flags, words, switches
+    return flags, words, switches, options
 
 
-def _option(token: str, left: list[str]) -> tuple[str, str]:
-    """Name and value of one option: `--name value`, `--name=value`, `-n value` or `-nvalue`."""
-    flag, has_value, value = token.partition("=")
+def _parted(token: str) -> tuple[str, str | None]:
+    """`--name`, `--name=value`, `-n` or `-nvalue`."""
     if not token.startswith("--") and len(token) > 2:
-        flag, has_value, value = token[:2], "=", token[2:]
+        return token[:2], token[2:]
+    flag, has_value, value = token.partition("=")
+    return flag, value if has_value else None
+
+
+def _setting(flag: str, value: str | None, left: list[str]) -> tuple[str, str]:
     field = FLAGS.get(flag)
-    if field is None and flag != "--settings":
-        raise BadSetting(f"There is no option {flag}{_near(flag, [*FLAGS, *SWITCHES])}. mcp-memory --help lists them.")
     if field is not None and field.kind is bool:
-        return field.name, value if has_value else "true"
-    if not has_value:
-        if not left:
-            raise BadSetting(f"{flag} needs a value after it.")
-        value = left.pop(0)
-    return field.name if field else "settings", value
+        return field.name, "true" if value is None else value
+    return field.name if field else "settings", _value(flag, value, left)
+
+
+def _option(flag: str, value: str | None, left: list[str]) -> tuple[str, str]:
+    """An option that only some command understands."""
+    from mcp_memory.commands import OPTIONS
+
+    if flag not in OPTIONS:
+        near = _near(flag, [*FLAGS, *SWITCHES, *OPTIONS])
+        raise BadSetting(f"There is no option {flag}{near}. mcp-memory --help lists them.")
+    name, option = OPTIONS[flag]
+    if option.value:
+        return name, _value(flag, value, left)
+    if value is not None:
+        raise BadSetting(f"{flag} takes no value; it says yes by being there.")
+    return name, ""
+
+
+def _value(flag: str, value: str | None, left: list[str]) -> str:
+    if value is not None:
+        return value
+    if not left:
+        raise BadSetting(f"{flag} needs a value after it.")
+    return left.pop(0)
 
 
 def _from_file(path: str, must_exist: bool) -> dict[str, Any]:
