@@ -22,7 +22,21 @@ PACKAGE = CHECKOUT / "src" / "mcp_memory"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # Where the thinking is done. It gets what it needs passed in: no file, no clock, no wire.
-INNER = ("facts", "changes", "graph", "base", "shelf", "views", "walks", "drawing", "search", "tools", "curation")
+INNER = (
+    "facts",
+    "changes",
+    "graph",
+    "base",
+    "packing",
+    "sections",
+    "shelf",
+    "views",
+    "walks",
+    "drawing",
+    "search",
+    "tools",
+    "curation",
+)
 OUTSIDE_WORLD = {
     "apsw",
     "sqlite3",

@@ -1,37 +1,51 @@
 """A graph as it was at one entry of the feed, packed into bytes that can be mapped from a file.
 
-Everything a graph needs at once is an array or a blob that is used where it lies; only the names
-become objects. The sections and their order are the format, and VERSION is its number: a file of
-another version is not read but made anew, for all of it can be derived."""
+Everything is an array or a blob that is used where it lies, so that a million entities are there in
+milliseconds and cost the memory of what is looked at. The sections are the format, and VERSION is its
+number: a file of another version is not read but made anew, for all of it can be derived."""
 
 from __future__ import annotations
 
+import sys
 import zlib
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_memory.facts import PLACEHOLDER, Entity, Reflection, Relation
-from mcp_memory.search.words import WordPacker
+from mcp_memory.facts import Entity, Reflection, Relation
+from mcp_memory.sections import Places, cut
 from mcp_memory.shelf import Packed
 
 if TYPE_CHECKING:
     from mcp_memory.search.words import Words
 
+VERSION = 2
+# Magic, version, byte order, and of the header, which stands at the end: offset, size and CRC32.
+PREAMBLE = Struct("<8sII3Q")
 MAGIC = b"MCPGRAPH"
-VERSION = 1
-ALIGNMENT = 8
-BLOBS = ("entities", "relations", "names", "vocabulary")  # every other section is an array of numbers
+BYTE_ORDER = ("little", "big").index(sys.byteorder)
 
-encode = msgspec.msgpack.Encoder().encode
+# Names are decoded so many at once, and so many of these pages are kept: of 260,000 names. A graph of no
+# more names than that has them all decoded at once.
+NAMES_A_PAGE = 32
+MOST_NAME_PAGES = 8192
+# What relations say besides their ends is kept decoded up to so many different ones.
+MOST_NOTES = 65_536
+
+# How a slot of the table of names is read: the hash of the name above, its row + 1 below.
+SLOT_BITS = 32
+ROW_MASK = (1 << SLOT_BITS) - 1
+
+# A relation without its id and ends: type, when it was made, context, when it ended.
+Note = tuple[str, str, str | None, str | None]
+
 decode_names = msgspec.msgpack.Decoder(list[str]).decode
 decode_entity = msgspec.msgpack.Decoder(Entity).decode
-decode_relation = msgspec.msgpack.Decoder(Relation).decode
 decode_entities = msgspec.msgpack.Decoder(list[Entity]).decode
-decode_relations = msgspec.msgpack.Decoder(list[Relation]).decode
+decode_note = msgspec.msgpack.Decoder(Note).decode
 
 
 class Counts(msgspec.Struct):
@@ -50,13 +64,13 @@ class Counts(msgspec.Struct):
 
 
 class Header(msgspec.Struct):
-    version: int
     counts: Counts
     placeholders: list[int]
-    loops: list[int]
+    loops: list[tuple[int, int]]  # relations of an entity to itself, each with the entity
     reflections: list[Reflection]
     type_names: list[str]
-    sections: dict[str, tuple[int, int]]
+    sections: Places
+    dense: dict[str, tuple[int, int]]  # ids without a gap are not listed: the first, and how many
     origin: str = ""  # which store this was made from, and where in its history
 
 
@@ -66,51 +80,57 @@ decode_header = msgspec.msgpack.Decoder(Header).decode
 class Base:
     """One packed graph. The buffer may be a mapped file; nothing of it is copied."""
 
-    def __init__(self, buffer: Any) -> None:
+    def __init__(self, buffer: Any, header: Header | None = None) -> None:
         view = memoryview(buffer)
-        size = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 8], "little")
-        start = len(MAGIC) + 16
-        self.header = decode_header(view[start : start + size])
-        self.counts = self.header.counts
-        body = _aligned(start + size)
-        self.arrays: dict[str, memoryview] = {}
-        self.blobs: dict[str, memoryview] = {}
-        for name, (offset, length) in self.header.sections.items():
-            part = view[body + offset : body + offset + length]
-            if name not in BLOBS:
-                self.arrays[name] = part.cast("q")
-            else:
-                self.blobs[name] = part
-        a, b = self.arrays, self.blobs
-        self.entities: Packed[Entity] = Packed(
-            a["entity_ids"], a["entity_offsets"], b["entities"], decode_entity, decode_entities
+        self.header = header = header or _decoded(view)
+        self.counts = header.counts
+        self.sections = parts = cut(view, header.sections)
+        self.entities = PackedEntities(*self._ids("entity"), parts["entity_offsets"], parts["entities"])
+        self.relations = PackedRelations(
+            *self._ids("relation"), parts["sources"], parts["targets"], parts["note_of"], Notes(parts)
         )
-        self.relations: Packed[Relation] = Packed(
-            a["relation_ids"], a["relation_offsets"], b["relations"], decode_relation, decode_relations
-        )
-
-        self._incident_offsets, self._incident = a["incident_offsets"], a["incident"]
-        self._near_offsets, self._near = a["near_offsets"], a["near"]
-        self.name_list = decode_names(b["names"])
+        names = NameList(parts["name_offsets"], parts["names"], len(self.entities.ids))
+        self.name_list: Sequence[str] = names if names.is_long else names.whole()
         self.has_ended = self.counts.relations < len(self.relations.ids)
+        self._slots, self._slot_mask = parts["name_slots"], len(parts["name_slots"]) - 1
+        self._incident_offsets, self._incident = parts["incident_offsets"], parts["incident"]
+        self._near_offsets, self._near = parts["near_offsets"], parts["near"]
+        self._type_numbers = {name: number for number, name in enumerate(header.type_names)}
 
-    def names(self) -> dict[str, int]:
-        """Every name, placeholders included, with its id."""
-        return dict(zip(self.name_list, self.arrays["entity_ids"].tolist(), strict=True))
+    def _ids(self, kind: str) -> tuple[Sequence[int], Sequence[int] | None]:
+        if kind in self.header.dense:
+            first, count = self.header.dense[kind]
+            return range(first, first + count), None
+        return self.sections[f"{kind}_ids"], self.sections.get(f"{kind}_rows")
 
-    def types_of_entities(self) -> Iterator[tuple[int, str]]:
-        """Id and type of every entity that is no placeholder."""
-        kinds = self.header.type_names
-        pairs = zip(self.arrays["entity_ids"], self.arrays["entity_types"], strict=True)
-        return ((entity_id, kinds[number]) for entity_id, number in pairs if number >= 0)
+    def find(self, name: str) -> int | None:
+        """The id of an entity or placeholder of this name."""
+        mark = name_hash(name)
+        place = mark & self._slot_mask
+        slots: Sequence[int] = self._slots
+        while slot := slots[place]:
+            if slot >> SLOT_BITS == mark:
+                row = (slot & ROW_MASK) - 1
+                if self.name_list[row] == name:
+                    return self.entities.ids[row]
+            place = (place + 1) & self._slot_mask
+        return None
+
+    def of_type(self, entity_type: str) -> list[int]:
+        """The entities of a type, in order."""
+        number = self._type_numbers.get(entity_type)
+        if number is None:
+            return []
+        offsets = self.sections["type_offsets"]
+        return self.sections["of_type"][offsets[number] : offsets[number + 1]].tolist()
 
     def words(self) -> Words | None:
         """The word index, if it was packed too."""
-        if "vocabulary" not in self.blobs:
+        if "vocabulary" not in self.sections:
             return None
         from mcp_memory.search.words import Words
 
-        return Words({**self.arrays, **self.blobs})
+        return Words(self.sections)
 
     def incident(self, entity_id: int) -> list[int]:
         """Ids of the relations touching an entity, in order."""
@@ -125,154 +145,125 @@ class Base:
         return [] if row is None else flat[offsets[row] : offsets[row + 1]].tolist()
 
 
-def decode_header_of(buffer: Any) -> Header:
-    """What a snapshot says of itself, without opening it."""
+class PackedEntities(Packed[Entity]):
+    """Entities one after the other as msgpack, and where each begins."""
+
+    __slots__ = ("_blob", "_offsets")
+
+    def __init__(self, ids: Sequence[int], rows: Sequence[int] | None, offsets: Sequence[int], blob: Any) -> None:
+        super().__init__(ids, rows)
+        self._offsets = offsets
+        self._blob = blob
+
+    def at(self, row: int) -> Entity:
+        return decode_entity(self._blob[self._offsets[row] : self._offsets[row + 1]])
+
+    def between_rows(self, start: int, end: int) -> list[Entity]:
+        # Facts one after the other are a list but for its head: msgpack's mark of an array, and its length.
+        head = b"\xdd" + (end - start).to_bytes(4, "big")
+        return decode_entities(head + self._blob[self._offsets[start] : self._offsets[end]])
+
+
+class Notes:
+    """What relations say besides their ends: many say the same, so it stands once."""
+
+    __slots__ = ("_blob", "_decoded", "_offsets")
+
+    def __init__(self, sections: dict[str, memoryview]) -> None:
+        self._offsets, self._blob = sections["note_offsets"], sections["notes"]
+        self._decoded: dict[int, Note] = {}
+
+    def __getitem__(self, number: int) -> Note:
+        note = self._decoded.get(number)
+        if note is None:
+            if len(self._decoded) >= MOST_NOTES:
+                self._decoded.clear()
+            note = decode_note(self._blob[self._offsets[number] : self._offsets[number + 1]])
+            self._decoded[number] = note
+        return note
+
+
+class PackedRelations(Packed[Relation]):
+    """Relations in columns: source, target, and the number of what else they say."""
+
+    __slots__ = ("_note_of", "_notes", "_sources", "_targets")
+
+    def __init__(
+        self,
+        ids: Sequence[int],
+        rows: Sequence[int] | None,
+        sources: memoryview,
+        targets: memoryview,
+        note_of: memoryview,
+        notes: Notes,
+    ) -> None:
+        super().__init__(ids, rows)
+        self._sources, self._targets = sources, targets
+        self._note_of, self._notes = note_of, notes
+
+    def at(self, row: int) -> Relation:
+        return Relation(self.ids[row], self._sources[row], self._targets[row], *self._notes[self._note_of[row]])
+
+    def between_rows(self, start: int, end: int) -> Iterable[Relation]:
+        if start == end:
+            return ()
+        columns = (column[start:end].tolist() for column in (self._sources, self._targets))
+        said = zip(*map(self._notes.__getitem__, self._note_of[start:end].tolist()), strict=True)
+        return map(Relation, self.ids[start:end], *columns, *said)
+
+
+class NameList(Sequence[str]):
+    """Names by row, decoded by pages."""
+
+    def __init__(self, offsets: memoryview, blob: memoryview, count: int) -> None:
+        self._offsets, self._blob = offsets, blob
+        self._count = count
+        self._pages: dict[int, list[str]] = {}
+
+    @property
+    def is_long(self) -> bool:
+        return self._count > NAMES_A_PAGE * MOST_NAME_PAGES
+
+    def whole(self) -> list[str]:
+        """All of them at once: a list is ten times as fast."""
+        return list(chain.from_iterable(map(self._decoded, range(len(self._offsets) - 1))))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: Any) -> Any:
+        number, place = divmod(row, NAMES_A_PAGE)
+        page = self._pages.get(number)
+        if page is None:
+            page = self._page(number)
+        return page[place]
+
+    def _page(self, number: int) -> list[str]:
+        if len(self._pages) >= MOST_NAME_PAGES:
+            self._pages.clear()
+        page = self._pages[number] = self._decoded(number)
+        return page
+
+    def _decoded(self, number: int) -> list[str]:
+        return decode_names(self._blob[self._offsets[number] : self._offsets[number + 1]])
+
+
+def name_hash(name: str) -> int:
+    """The same in every process, which Python's own is not."""
+    return zlib.crc32(name.encode("utf-8", "surrogatepass"))
+
+
+def read_header(buffer: Any) -> Header | None:
+    """What a whole snapshot of this version says of itself; None of anything else."""
     view = memoryview(buffer)
-    size = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 8], "little")
-    start = len(MAGIC) + 16
-    return decode_header(view[start : start + size])
+    if len(view) < PREAMBLE.size:
+        return None
+    magic, version, order, offset, size, crc = PREAMBLE.unpack_from(view)
+    if (magic, version, order) != (MAGIC, VERSION, BYTE_ORDER) or offset + size != len(view):
+        return None
+    return _decoded(view) if zlib.crc32(view[offset:]) == crc else None
 
 
-def is_intact(buffer: Any) -> bool:
-    """Is this a whole snapshot of this version, as it was written?"""
-    view = memoryview(buffer)
-    if len(view) < len(MAGIC) + 16 or bytes(view[: len(MAGIC)]) != MAGIC:
-        return False
-    size = int.from_bytes(view[len(MAGIC) : len(MAGIC) + 8], "little")
-    crc = int.from_bytes(view[len(MAGIC) + 8 : len(MAGIC) + 16], "little")
-    start = len(MAGIC) + 16
-    if zlib.crc32(view[start : start + size]) != crc:
-        return False
-    header = decode_header(view[start : start + size])
-    end = max((offset + length for offset, length in header.sections.values()), default=0)
-    return header.version == VERSION and len(view) == _aligned(start + size) + _aligned(end)
-
-
-class Packer:
-    """Makes a base from facts that come in order of id, holding none of them."""
-
-    def __init__(self, with_words: bool = False) -> None:
-        self.counts = Counts()
-        self.names: list[str] = []
-        self.placeholders: list[int] = []
-        self.loops: list[int] = []
-        self.entity_types = array("q")  # number of the type; -1 for a placeholder
-        self._type_numbers: dict[str, int] = {}
-        self.words = WordPacker() if with_words else None
-        self.entities = bytearray()
-        self.relations = bytearray()
-        self.entity_ids, self.relation_ids = array("q"), array("q")
-        self.entity_offsets, self.relation_offsets = array("q", [0]), array("q", [0])
-        self.types: Counter[str] = Counter()
-        self.relation_types: Counter[str] = Counter()
-        self.reflections: list[Reflection] = []
-        self._incident: dict[int, array[int]] = {}
-        self._ends: dict[int, array[int]] = {}  # entity -> the other ends of its active relations, in order
-
-    def add_entity(self, entity: Entity) -> None:
-        counts = self.counts
-        self.entity_ids.append(entity.id)
-        self.entities += encode(entity)
-        self.entity_offsets.append(len(self.entities))
-        self.names.append(entity.name)
-        counts.next_entity = entity.id + 1
-        if entity.observations:
-            counts.next_observation = max(counts.next_observation, entity.observations[-1].id + 1)
-        if entity.status == PLACEHOLDER:
-            self.placeholders.append(entity.id)
-            self.entity_types.append(-1)
-            return
-        self.entity_types.append(self._type_numbers.setdefault(entity.entity_type, len(self._type_numbers)))
-        if self.words is not None:
-            self.words.add(entity)
-        counts.entities += 1
-        counts.observations += len(entity.active())
-        self.types[entity.entity_type] += 1
-
-    def add_relation(self, relation: Relation) -> None:
-        self.relation_ids.append(relation.id)
-        self.relations += encode(relation)
-        self.relation_offsets.append(len(self.relations))
-        self.counts.next_relation = relation.id + 1
-        source, target = relation.source, relation.target
-        _append(self._incident, source, relation.id)
-        if source != target:
-            _append(self._incident, target, relation.id)
-        else:
-            self.loops.append(relation.id)
-        if relation.ended_at is None:
-            self.counts.relations += 1
-            self.relation_types[relation.relation_type] += 1
-            if source != target:
-                _append(self._ends, source, target)
-                _append(self._ends, target, source)
-
-    def add_reflection(self, reflection: Reflection) -> None:
-        self.reflections.append(reflection)
-        self.counts.next_reflection = max(self.counts.next_reflection, reflection.id + 1)
-
-    def finish(self, origin: str = "") -> bytes:
-        """The packed graph."""
-        unseen = set(self.placeholders)
-        near_offsets, near = self._rows(
-            [i for i in dict.fromkeys(self._ends.get(entity_id, ())) if i not in unseen]
-            for entity_id in self.entity_ids
-        )
-        incident_offsets, incident = self._rows(self._incident.get(entity_id, ()) for entity_id in self.entity_ids)
-        self.counts.types, self.counts.relation_types = dict(self.types), dict(self.relation_types)
-        parts = {
-            "entity_ids": self.entity_ids,
-            "entity_offsets": self.entity_offsets,
-            "relation_ids": self.relation_ids,
-            "relation_offsets": self.relation_offsets,
-            "incident_offsets": incident_offsets,
-            "incident": incident,
-            "near_offsets": near_offsets,
-            "near": near,
-            "entities": self.entities,
-            "relations": self.relations,
-            "names": encode(self.names),
-            "entity_types": self.entity_types,
-            **({} if self.words is None else self.words.sections()),
-        }
-        return b"".join(self._assembled(parts, origin))
-
-    @staticmethod
-    def _rows(rows: Iterable[Iterable[int]]) -> tuple[array[int], array[int]]:
-        offsets, flat = array("q", [0]), array("q")
-        for row in rows:
-            flat.extend(row)
-            offsets.append(len(flat))
-        return offsets, flat
-
-    def _assembled(self, parts: dict[str, Any], origin: str) -> Iterator[bytes]:
-        sections: dict[str, tuple[int, int]] = {}
-        offset = 0
-        for name, part in parts.items():
-            length = memoryview(part).nbytes
-            sections[name] = (offset, length)
-            offset = _aligned(offset + length)
-        kinds = list(self._type_numbers)
-        whole = Header(VERSION, self.counts, self.placeholders, self.loops, self.reflections, kinds, sections, origin)
-        header = encode(whole)
-        yield MAGIC + len(header).to_bytes(8, "little") + zlib.crc32(header).to_bytes(8, "little") + header
-        yield _padding(len(MAGIC) + 16 + len(header))
-        for part in parts.values():
-            yield bytes(memoryview(part).cast("B")) if len(part) else b""
-            yield _padding(memoryview(part).nbytes)
-
-
-def _append(rows: dict[int, array[int]], key: int, value: int) -> None:
-    row = rows.get(key)
-    if row is None:
-        rows[key] = array("q", (value,))
-    else:
-        row.append(value)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def _padding(size: int) -> bytes:
-    return bytes(_aligned(size) - size)
+def _decoded(view: memoryview) -> Header:
+    _, _, _, offset, size, _ = PREAMBLE.unpack_from(view)
+    return decode_header(view[offset : offset + size])

@@ -41,7 +41,7 @@ from mcp_memory.changes import (
     RelationRevived,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
-from mcp_memory.shelf import Shelf
+from mcp_memory.shelf import Names, Shelf
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
@@ -54,6 +54,10 @@ by_id = attrgetter("id")
 PAGE_BITS = 8
 # Of how many entities the outgoing relations are kept indexed; about 500 bytes each.
 MOST_OUTGOING = 50_000
+# Of how many the neighbours are kept as they were found; about 100 bytes each.
+MOST_NEAR = 200_000
+# How many ids are kept in order by type.
+MOST_TYPED = 200_000
 
 
 class Graph:
@@ -64,9 +68,9 @@ class Graph:
         self.seq = 0
         self.by_id: Shelf[Entity] = Shelf(base.entities if base else None)
         self.relations: Shelf[Relation] = Shelf(base.relations if base else None)
-        self.ids: dict[str, int] = {}  # by name, placeholders included
+        self.ids = Names(base.find, len(base.entities.ids)) if base else Names()  # placeholders included
         self.placeholders: set[int] = set()
-        self.loops: set[int] = set()  # relations of an entity to itself
+        self.loops: dict[int, set[int]] = {}  # by entity the relations to itself
         self.reflections: dict[int, Reflection] = {}
         # Ids of the relations touching an entity, in order, where they differ from the base.
         self._links: dict[int, list[int]] = {}
@@ -84,7 +88,7 @@ class Graph:
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
-        self._of_type: dict[str, dict[int, None]] | None = None
+        self._of_type: dict[str, dict[int, None]] = {}  # by type asked for, in order
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
         self.entity_pages: dict[int, Any] = {}
@@ -95,9 +99,9 @@ class Graph:
     def _stand_on(self, base: Base) -> None:
         counts = base.counts
         self.seq = counts.seq
-        self.ids = base.names()
         self.placeholders = set(base.header.placeholders)
-        self.loops = set(base.header.loops)
+        for relation_id, entity_id in base.header.loops:
+            self.loops.setdefault(entity_id, set()).add(relation_id)
         self.reflections = {reflection.id: reflection for reflection in base.header.reflections}
         self.next_entity, self.next_observation = counts.next_entity, counts.next_observation
         self.next_relation, self.next_reflection = counts.next_relation, counts.next_reflection
@@ -163,7 +167,8 @@ class Graph:
         # Among the links of those, a relation inside is found twice.
         linked = Counter(chain.from_iterable(map(self._linked, joined)))
         inside = {relation_id for relation_id, ends in linked.items() if ends == 2}
-        relations = [self.relations[relation_id] for relation_id in sorted(inside | self.loops)]
+        inside.update(*(self.loops[entity_id] for entity_id in ids & self.loops.keys()))
+        relations = [self.relations[relation_id] for relation_id in sorted(inside)]
         return [r for r in relations if r.ended_at is None and r.source in ids and r.target in ids]
 
     def reflections_on(self, entity_id: int) -> list[Reflection]:
@@ -199,16 +204,20 @@ class Graph:
 
     def ids_of_type(self, entity_type: str) -> dict[int, None]:
         """The entities of a type, in order of creation; ask, don't keep."""
-        if self._of_type is None:
-            self._of_type = {}
-            for entity_id, kind in self._types():
-                self._of_type.setdefault(kind, {})[entity_id] = None
-        return self._of_type.get(entity_type, {})
+        found = self._of_type.get(entity_type)
+        if found is None:
+            if sum(map(len, self._of_type.values())) > MOST_TYPED:
+                self._of_type.clear()
+            found = self._of_type[entity_type] = dict.fromkeys(self._sorted_by_type(entity_type))
+        return found
 
-    def _types(self) -> Iterator[tuple[int, str]]:
-        if self._base is None or self.by_id.live or self.by_id.covered:
-            return ((entity.id, entity.entity_type) for entity in self.entities())
-        return self._base.types_of_entities()
+    def _sorted_by_type(self, entity_type: str) -> list[int]:
+        shelf = self.by_id
+        live = [one.id for one in shelf.live.values() if one.entity_type == entity_type and not one.is_placeholder]
+        packed = self._base.of_type(entity_type) if self._base is not None else []
+        if shelf.covered:
+            packed = [entity_id for entity_id in packed if entity_id not in shelf.covered]
+        return sorted(packed + live) if live else packed
 
     def neighbours(self, entity_ids: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]:
         """For each entity those that an active relation joins it with, each once, in order of creation
@@ -217,6 +226,8 @@ class Graph:
         for entity_id in entity_ids:
             found = near.get(entity_id)
             if found is None:
+                if len(near) >= MOST_NEAR:
+                    near.clear()
                 found = near[entity_id] = self._look_around(entity_id)
             yield entity_id, found
 
@@ -292,11 +303,12 @@ class Graph:
         self.entity_count += 1
         self.observation_count += len(entity.active())
         self.type_counts[entity.entity_type] += 1
-        if self._of_type is not None:
+        typed = self._of_type.get(entity.entity_type)
+        if typed is not None:
             if entity_id + 1 == self.next_entity:
-                self._of_type.setdefault(entity.entity_type, {})[entity_id] = None
+                typed[entity_id] = None
             else:
-                self._of_type = None
+                del self._of_type[entity.entity_type]
         self._spoil(entity)
 
     def _spoil(self, entity: Entity) -> None:
@@ -344,8 +356,9 @@ class Graph:
         if change.entity_type is not None and change.entity_type != entity.entity_type:
             _decrement(self.type_counts, entity.entity_type)
             self.type_counts[change.entity_type] += 1
+            self._of_type.pop(entity.entity_type, None)
+            self._of_type.pop(change.entity_type, None)
             entity.entity_type = change.entity_type
-            self._of_type = None
         if change.status is not None:
             entity.status = change.status
         self._touch(entity, at)
@@ -363,8 +376,9 @@ class Graph:
             self.entity_count -= 1
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
-            if self._of_type is not None:
-                del self._of_type[entity.entity_type][entity.id]
+            typed = self._of_type.get(entity.entity_type)
+            if typed is not None:
+                del typed[entity.id]
 
     def _absorbed(self, change: EntityAbsorbed, at: str) -> None:
         for reflection in self.reflections.values():
@@ -452,7 +466,7 @@ class Graph:
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
         if relation.source == relation.target:
-            self.loops.add(relation.id)
+            self.loops.setdefault(relation.source, set()).add(relation.id)
         for end in _ends(relation):
             links = self._own_links(end)
             if links and links[-1] > relation.id:
@@ -472,12 +486,19 @@ class Graph:
         out = self._out.get(relation.source)
         if out is not None:
             out.pop((relation.target, relation.relation_type), None)
-        self.loops.discard(relation.id)
+        if relation.source == relation.target:
+            self._unloop(relation)
         for end in _ends(relation):
             links = self._own_links(end)
             if relation.id in links:
                 links.remove(relation.id)
         self._spoil_relation(relation)
+
+    def _unloop(self, relation: Relation) -> None:
+        loops = self.loops.get(relation.source, set())
+        loops.discard(relation.id)
+        if not loops:
+            self.loops.pop(relation.source, None)
 
     def _spoil_relation(self, relation: Relation) -> None:
         """Drop what is kept ready of a relation and of its ends' neighbourhoods."""

@@ -6,7 +6,7 @@ again; a fact that was added or altered stays as an object over the packed one."
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -17,57 +17,49 @@ F = TypeVar("F", Entity, Relation)
 
 by_id = attrgetter("id")
 
-# All facts are decoded so many at a time: half the time of one by one, and little more memory.
+# All facts are read so many at a time: half the time of one by one, and little more memory.
 CHUNK = 4096
 
 
 class Packed(Generic[F]):
-    """Encoded facts, one after the other, with their ids in order and the offset at which each begins."""
+    """Facts as bytes, in order of id: row after row. How a row is read, its kind says."""
 
-    __slots__ = ("_decode", "_decode_list", "_first", "_is_dense", "blob", "ids", "offsets")
+    __slots__ = ("_first", "_is_dense", "_rows_by_id", "_span", "ids")
 
-    def __init__(
-        self,
-        ids: Sequence[int],
-        offsets: Sequence[int],
-        blob: Any,
-        decode: Callable[[Any], F],
-        decode_list: Callable[[Any], list[F]],
-    ) -> None:
+    def __init__(self, ids: Sequence[int], rows_by_id: Sequence[int] | None = None) -> None:
+        """`rows_by_id`: for each id from the first on its row + 1, or 0 where there is no such id."""
         self.ids = ids
-        self.offsets = offsets
-        self.blob = blob
-        self._decode: Callable[[Any], F] = decode
-        self._decode_list: Callable[[Any], list[F]] = decode_list
         self._first = ids[0] if len(ids) else 0
-        self._is_dense = len(ids) > 0 and ids[-1] - self._first + 1 == len(ids)
+        self._is_dense = isinstance(ids, range)
+        self._rows_by_id = rows_by_id
+        self._span = 0 if not len(ids) else ids[-1] - self._first + 1
 
     def row(self, fact_id: int) -> int | None:
         """Where a fact stands, or None."""
+        place = fact_id - self._first
+        if not 0 <= place < self._span:
+            return None
         if self._is_dense:
-            row = fact_id - self._first
-            return row if 0 <= row < len(self.ids) else None
+            return place
+        if self._rows_by_id is not None:
+            return self._rows_by_id[place] - 1 if self._rows_by_id[place] else None
         row = bisect_left(self.ids, fact_id)
-        return row if row < len(self.ids) and self.ids[row] == fact_id else None
+        return row if self.ids[row] == fact_id else None
 
     def at(self, row: int) -> F:
-        fact: F = self._decode(self.blob[self.offsets[row] : self.offsets[row + 1]])
-        return fact
+        raise NotImplementedError
 
-    def between(self, first: int, last: int) -> list[F]:
+    def between_rows(self, start: int, end: int) -> Iterable[F]:
+        raise NotImplementedError
+
+    def between(self, first: int, last: int) -> Iterable[F]:
         """The facts with first <= id < last, in order."""
-        return self._rows(bisect_left(self.ids, first), bisect_left(self.ids, last))
+        return self.between_rows(bisect_left(self.ids, first), bisect_left(self.ids, last))
 
     def every(self) -> Iterator[F]:
         """All of them, in order."""
         for start in range(0, len(self.ids), CHUNK):
-            yield from self._rows(start, min(start + CHUNK, len(self.ids)))
-
-    def _rows(self, start: int, end: int) -> list[F]:
-        # Facts one after the other are a list but for its head: msgpack's mark of an array, and its length.
-        head = b"\xdd" + (end - start).to_bytes(4, "big")
-        facts: list[F] = self._decode_list(head + self.blob[self.offsets[start] : self.offsets[end]])
-        return facts
+            yield from self.between_rows(start, min(start + CHUNK, len(self.ids)))
 
 
 class Shelf(Generic[F]):
@@ -163,3 +155,54 @@ class Shelf(Generic[F]):
         if self.packed is not None:
             found += [fact for fact in self.packed.between(first, last) if fact.id not in self.covered]
         return iter(sorted(found, key=by_id))
+
+
+UNKNOWN: Any = object()
+
+# So many names are kept at hand besides those that changed.
+MOST_AT_HAND = 65_536
+
+
+class Names:
+    """Ids by name: what the base knows, and over it what was named, or lost its name, since."""
+
+    __slots__ = ("_at_hand", "_changed", "_count", "_find")
+
+    def __init__(self, find: Callable[[str], int | None] | None = None, count: int = 0) -> None:
+        self._find = find or _nobody
+        self._count = count
+        self._changed: dict[str, int | None] = {}
+        self._at_hand: dict[str, int | None] = {}  # the same, and what was found lately
+
+    def get(self, name: str) -> int | None:
+        found: int | None = self._at_hand.get(name, UNKNOWN)
+        if found is UNKNOWN:
+            found = self._find(name)
+            if found is not None:
+                if len(self._at_hand) >= len(self._changed) + MOST_AT_HAND:
+                    self._at_hand = dict(self._changed)
+                self._at_hand[name] = found
+        return found
+
+    def __getitem__(self, name: str) -> int:
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        return self.get(name) is not None
+
+    def __setitem__(self, name: str, entity_id: int) -> None:
+        self._changed[name] = self._at_hand[name] = entity_id
+
+    def __delitem__(self, name: str) -> None:
+        self._changed[name] = self._at_hand[name] = None
+
+    def __len__(self) -> int:
+        now = sum(entity_id is not None for entity_id in self._changed.values())
+        return self._count + now - sum(self._find(name) is not None for name in self._changed)
+
+
+def _nobody(name: str) -> None:
+    """What an empty base finds."""

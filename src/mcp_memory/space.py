@@ -336,6 +336,8 @@ class Space:
         with self._lock:
             self._closing.set()
             self._unsettled.set()
+            if self._cold is not None:
+                self._cold.leave_off()
             self._take_loaded()
             settler, self._settler = self._settler, None
             until = time.monotonic() + seconds

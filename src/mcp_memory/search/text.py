@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Entity
 from mcp_memory.search.folding import WORD, fold, words
+from mcp_memory.search.packing import pack
 from mcp_memory.search.stopwords import STOP_WORDS
-from mcp_memory.search.words import Words, pack, searched
+from mcp_memory.search.words import Words, searched
 
 if TYPE_CHECKING:
     from mcp_memory.graph import Graph

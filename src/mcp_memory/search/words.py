@@ -4,13 +4,11 @@ A substring search scans the string at memory speed; where it hits, the position
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcp_memory.facts import Entity
-from mcp_memory.search.folding import words
 
 
 def searched(entity: Entity) -> list[str]:
@@ -20,9 +18,6 @@ def searched(entity: Entity) -> list[str]:
 
 class Words:
     """An index that is read only. `sections` may lie in a mapped file."""
-
-    ARRAYS = ("word_starts", "holder_offsets", "holders", "word_owners", "word_counts", "distinct_counts")
-    BLOBS = ("vocabulary",)
 
     def __init__(self, sections: dict[str, Any]) -> None:
         self.vocabulary = str(sections["vocabulary"], "utf-8")  # "\n" before each word, and at the end
@@ -71,51 +66,3 @@ class Words:
             inside = at + shift
             yield bisect_right(self._starts, inside) - 1
             at = vocabulary.find(pattern, vocabulary.index("\n", inside))
-
-
-class WordPacker:
-    """Makes an index from entities that come in order of id."""
-
-    def __init__(self) -> None:
-        self._holders: dict[str, array[int]] = {}
-        self._owners, self._counts, self._distinct = array("q"), array("q"), array("q")
-
-    def add(self, entity: Entity) -> None:
-        found = words("\n".join(searched(entity)))
-        distinct = set(found)
-        self._owners.append(entity.id)
-        self._counts.append(len(found))
-        self._distinct.append(len(distinct))
-        holders, entity_id = self._holders, entity.id
-        for word in distinct:
-            row = holders.get(word)
-            if row is None:
-                holders[word] = array("q", (entity_id,))
-            else:
-                row.append(entity_id)
-
-    def sections(self) -> dict[str, Any]:
-        vocabulary = sorted(self._holders)
-        starts, offsets, flat = array("q"), array("q", [0]), array("q")
-        at = 1
-        for word in vocabulary:
-            starts.append(at)
-            at += len(word) + 1
-            flat.extend(self._holders.pop(word))
-            offsets.append(len(flat))
-        return {
-            "vocabulary": ("\n" + "".join(f"{word}\n" for word in vocabulary)).encode(),
-            "word_starts": starts,
-            "holder_offsets": offsets,
-            "holders": memoryview(flat),
-            "word_owners": self._owners,
-            "word_counts": self._counts,
-            "distinct_counts": self._distinct,
-        }
-
-
-def pack(entities: Iterable[Entity]) -> Words:
-    packer = WordPacker()
-    for entity in entities:
-        packer.add(entity)
-    return Words(packer.sections())

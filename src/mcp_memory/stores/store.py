@@ -108,3 +108,6 @@ class ColdStore(Store, Protocol):
 
     def wants_snapshot(self) -> bool:
         """Should `settle` get a quiet moment though nothing was written?"""
+
+    def leave_off(self) -> None:
+        """This process ends: what another thread makes for the next start, or loads, is not worth waiting for."""

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 import msgspec
 
-from mcp_memory.base import Base, Packer
+from mcp_memory.base import Base
 from mcp_memory.facts import Entity, Relation
 from mcp_memory.graph import Graph, by_id
+from mcp_memory.packing import Packer
 
 
 @contextmanager

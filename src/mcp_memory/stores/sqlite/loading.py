@@ -7,9 +7,10 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.base import Base, Packer
+from mcp_memory.base import Base
 from mcp_memory.facts import Entity, Observation, Reflection, Relation
 from mcp_memory.graph import Graph
+from mcp_memory.packing import Packer
 from mcp_memory.stores.sqlite.queries import Queries
 
 SQL = Queries("load")
@@ -38,9 +39,9 @@ def reflections(connection: apsw.Connection) -> Iterator[Reflection]:
     return (Reflection(*row) for row in connection.execute(SQL.reflections))
 
 
-def pack(connection: apsw.Connection, origin: str = "", with_words: bool = False) -> bytes:
-    """The tables as a packed graph, row by row: nothing but the bytes is ever held."""
-    packer = Packer(with_words)
+def pack(connection: apsw.Connection, origin: str = "", packer: Packer | None = None) -> memoryview:
+    """The tables as a packed graph, row by row: no fact is held, and in the end the bytes."""
+    packer = packer or Packer()
     for entity in entities(connection):
         packer.add_entity(entity)
     for relation in relations(connection):

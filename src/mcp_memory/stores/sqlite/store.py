@@ -22,13 +22,15 @@ import msgspec
 from mcp_memory.base import Base
 from mcp_memory.changes import Entry, decode_changes, encode_changes
 from mcp_memory.graph import Graph
+from mcp_memory.packing import Packer
+from mcp_memory.sections import no_pause
 from mcp_memory.stores.sqlite import checking, loading
 from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words
 from mcp_memory.stores.sqlite.guest import Guest
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
-from mcp_memory.stores.sqlite.snapshot import LARGE, Snapshot
+from mcp_memory.stores.sqlite.snapshot import HUGE, LARGE, Snapshot
 from mcp_memory.stores.sqlite.view import SqlView
 from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault
 
@@ -49,11 +51,17 @@ CHECKPOINT_BYTES = 4 << 20
 SETTLING_PAUSE = 0.005
 # A snapshot this many entries old is replaced: replaying them costs about 10 us each.
 SNAPSHOT_EVERY = 2000
+# Making one, calls get their turn this long after every few hundred facts.
+SNAPSHOT_PAUSE = 0.0005
 
 BROKEN_ENTRY = (
     "Entry {seq} of this memory's history cannot be read ({error}). The file was left as it is; "
     "put a backup in its place, or start with another --memory-file."
 )
+
+
+class LeftOff(Exception):
+    """What was made for the next start is not finished: this process ends."""
 
 
 class SqliteStore:
@@ -72,6 +80,7 @@ class SqliteStore:
         self._snapshot = Snapshot(self.path)
         self._snapshot_seq = 0
         self._size = 0
+        self._is_ending = False
 
     @property
     def read_only(self) -> bool:
@@ -212,11 +221,14 @@ class SqliteStore:
         self._loaded_from = connection
         return graph
 
-    def _load(self, connection: apsw.Connection) -> Graph:
-        """The snapshot, or the tables, and then what the feed says since."""
+    def _load(self, connection: apsw.Connection, pause: Callable[[], None] = no_pause) -> Graph:
+        """The snapshot, or the tables, and then what the feed says since. `pause` may end it by raising."""
         base = self._snapshot.read(connection)
+        if base is None and not self._file.read_only and connection.execute(VIEW.size).get > HUGE:
+            self._snapshot.write(connection, pause)
+            base = self._snapshot.read(connection)
         self._snapshot_seq = -1 if base is None else base.counts.seq
-        graph = Graph(base or Base(loading.pack(connection)))
+        graph = Graph(base or Base(loading.pack(connection, packer=Packer(pause=pause))))
         self._projected = connection.execute(FEED.projected).get
         graph.apply(_entry(row) for row in connection.execute(FEED.news, (graph.seq,)))
         self._size = graph.entity_count
@@ -238,7 +250,7 @@ class SqliteStore:
             connection = self._file.another()
             try:
                 with connection:
-                    graph = self._load(connection)
+                    graph = self._load(connection, self._stop_if_ending)
             finally:
                 connection.close()
         return graph, token
@@ -293,9 +305,25 @@ class SqliteStore:
             connection = self._file.another() if self._file.calls is not None else None
         if connection is not None:
             try:
-                self._snapshot_seq = self._snapshot.write(connection)
+                seq = self._snapshot.write(connection, self._give_way)
+                # One that failed is not tried at once again.
+                self._snapshot_seq = self._projected if seq is None else seq
+            except LeftOff:
+                log.debug("the snapshot of %s is left to the next process", self.path)
             finally:
                 connection.close()
+
+    def _give_way(self) -> None:
+        """Let calls go first, in the middle of what can wait."""
+        self._stop_if_ending()
+        time.sleep(SNAPSHOT_PAUSE)
+
+    def _stop_if_ending(self) -> None:
+        if self._is_ending:
+            raise LeftOff
+
+    def leave_off(self) -> None:
+        self._is_ending = True
 
     def _settle_some(self) -> bool:
         """Project one batch under the write lock; is there more?"""
