@@ -43,10 +43,11 @@ def open_space(
     roots: tuple[str, ...] = (),
     keeps_usage: bool = True,
     query_log: int = 5000,
+    model: str = "auto",
 ) -> Space:
     """The space kept in this file, which is created when something is first written to it."""
     store = store_for(os.path.abspath(os.fspath(path)), durability)
-    return Space(store, limits=limits, roots=roots, keeps_usage=keeps_usage, query_log=query_log)
+    return Space(store, limits=limits, roots=roots, keeps_usage=keeps_usage, query_log=query_log, model=model)
 
 
 def space_for(settings: Settings) -> Space:

@@ -86,6 +86,7 @@ class Graph:
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
+        self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
         self._of_type: dict[str, dict[int, None]] = {}  # by type asked for, in order
@@ -505,6 +506,8 @@ class Graph:
         self.relation_pages.pop(relation.id >> PAGE_BITS, None)
         for end in (relation.source, relation.target):
             self._near.pop(end, None)
+            for follower in self.link_followers:
+                follower.add(end)
             if self._base is not None:
                 self._own_links(end)
 

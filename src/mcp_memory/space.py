@@ -10,7 +10,8 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,6 +23,7 @@ from mcp_memory.stores.store import Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
     from mcp_memory.search.usage import Usage
+    from mcp_memory.search.vectors import Vectors
     from mcp_memory.stores.store import ColdStore, Finding
     from mcp_memory.tools.registry import Tool
     from mcp_memory.views import View
@@ -36,6 +38,9 @@ PATIENCE_SECONDS = 15.0
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
+# A search waits so long for what lacks a vector, if it is no more than this.
+SOON_EMBEDDED = 64
+FIRST_EMBEDDING_SECONDS, EMBEDDING_SECONDS = 1.0, 0.3
 
 
 def utc_now() -> str:
@@ -84,6 +89,7 @@ class Space:
         roots: tuple[str, ...] = (),
         keeps_usage: bool = True,
         query_log: int = 5000,
+        model: str = "none",
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
@@ -94,6 +100,8 @@ class Space:
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
         self._query_log = query_log
+        self._model = model
+        self._vectors: Vectors | None = None  # from the first search on
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
@@ -126,8 +134,9 @@ class Space:
         if tool.is_search:
             if at_once:  # it may have to read its index first
                 raise NotNow
+            self._wait_for_vectors()
             with self._lock:
-                return tool.function(Seeker(self.graph(), self.usage, origin), *values)
+                return tool.function(Seeker(self.graph(), self.usage, origin, self._fresh_vectors()), *values)
         if at_once:
             return self._read_at_once(tool, values)
         with self._lock:
@@ -287,6 +296,8 @@ class Space:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
+            if self._vectors is not None:
+                self._vectors.nudge()
             try:
                 self.store.settle()
                 if self.used is not None:
@@ -316,6 +327,43 @@ class Space:
                 self.used = Usage(kept, time.time, self._wrote, is_kept=self._keeps_usage, most_events=most)
             return self.used
 
+    @property
+    def vectors(self) -> Vectors | None:
+        """What the texts mean. Made when first asked for; None where there is no model."""
+        with self._lock:
+            if self._vectors is None and self._model != "none":
+                from mcp_memory.embedding import engine
+
+                chosen = engine(self._model)
+                if chosen is not None:
+                    from mcp_memory.search.vectors import Vectors
+                    from mcp_memory.stores.vectors import vectors_of
+
+                    self._vectors = Vectors(self.reading, vectors_of(self.store, self._keeps_usage), chosen)
+            return self._vectors
+
+    def _fresh_vectors(self) -> Vectors | None:
+        """The same, knowing of every change."""
+        vectors = self.vectors
+        if vectors is not None:
+            vectors.refresh(self.graph())
+        return vectors
+
+    def _wait_for_vectors(self) -> None:
+        """Give what was written a moment ago its vectors, if that is a matter of a moment."""
+        is_first = self._vectors is None
+        with self._lock:
+            vectors = self._fresh_vectors()
+        # Nobody's lock is held here: the worker needs the graph.
+        if vectors is not None and (is_first or vectors.pending() <= SOON_EMBEDDED):
+            vectors.wait(FIRST_EMBEDDING_SECONDS if is_first else EMBEDDING_SECONDS)
+
+    @contextmanager
+    def reading(self) -> Iterator[Graph]:
+        """The graph, up to date and for oneself. Not for long: calls wait meanwhile."""
+        with self._lock:
+            yield self.graph()
+
     def _has_many_notes(self) -> bool:
         return self.used is not None and self.used.is_full
 
@@ -333,6 +381,9 @@ class Space:
 
     def close(self, seconds: float = 0.5) -> None:
         """Finish: projections as far as `seconds` allow (the next open does the rest), then let go."""
+        vectors, self._vectors = self._vectors, None
+        if vectors is not None:  # without our lock, which its worker may be waiting for
+            vectors.close()
         with self._lock:
             self._closing.set()
             self._unsettled.set()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from mcp_memory.graph import Graph
     from mcp_memory.search.usage import Usage
+    from mcp_memory.search.vectors import Vectors
 
 
 class Seeker(NamedTuple):
@@ -15,3 +16,4 @@ class Seeker(NamedTuple):
     graph: Graph
     usage: Usage
     origin: str
+    vectors: Vectors | None  # what the texts mean; None where there is no model

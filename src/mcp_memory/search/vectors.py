@@ -1,0 +1,379 @@
+"""What the texts of a space mean, as numbers: a vector for each observation, entity and reflection.
+
+The law: a vector belongs to a text, not to a fact. Its key is a digest of the text, so a fact that changes,
+moves or comes back finds its vector, or visibly lacks one, and nothing can be stale. What lacks one is
+found by looking at the graph: there is no queue that could be lost.
+
+A window around an observation needs no vectors of its own. The vector of a window is the sum of its
+observations' vectors, and the product with a sum is the sum of the products: `windowed`."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from mcp_memory.embedding.numerics import Floats, numpy
+from mcp_memory.embedding.texts import entity_parts, entity_text
+from mcp_memory.facts import MemoryFault
+from mcp_memory.search.matrix import Matrix
+
+if TYPE_CHECKING:
+    from mcp_memory.embedding.engine import Engine
+    from mcp_memory.graph import Graph
+
+log = logging.getLogger("mcp_memory")
+
+Array = Any
+OBSERVATION, ENTITY, REFLECTION = KINDS = ("observation", "entity", "reflection")
+# What a neighbour adds to an observation's window, by its distance.
+WINDOW = ((-2, 1.0), (-1, 1.0), (1, 1.0))
+WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
+# Texts given to the model, and looked up among those that were, between two looks at what else there is to do.
+LOT, LOOK_UP = 256, 4096
+
+
+class VectorHome(Protocol):
+    """Where vectors are kept between runs. Raises MemoryFault where that fails."""
+
+    def find(self, stamp: str, keys: Sequence[int]) -> dict[int, bytes]:
+        """Of these keys those that are there, as half-precision numbers."""
+
+    def keep(self, stamp: str, vectors: Sequence[tuple[int, bytes]]) -> None:
+        """Put these down, all or nothing. One that is there already stays."""
+
+
+def key_of(*parts: str) -> int:
+    """The digest of a text, as an integer that a database holds."""
+    digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+class Wanted:
+    """One kind of fact: which texts there are, and the rows of those that have a vector."""
+
+    def __init__(self, dimension: int) -> None:
+        self.matrix = Matrix(dimension)
+        self.keys: dict[int, int] = {}  # of every fact there is
+        self.owners: dict[int, list[int]] = {}  # entity -> its observations (entity or reflection: itself)
+        self.missing: dict[int, int] = {}  # fact without a vector -> its owner; the newest last
+
+    def follow(self, now: dict[int, dict[int, int]]) -> None:
+        """Take in what these owners hold now: for each fact its key."""
+        present = {ident for keys in now.values() for ident in keys}
+        gone = [ident for owner in now for ident in self.owners.get(owner, ()) if ident not in present]
+        for ident in gone:  # what only moved is with its new owner, who is among these too
+            self.keys.pop(ident, None)
+            self.missing.pop(ident, None)
+        self.matrix.drop(gone)
+        for owner, keys in now.items():
+            for ident, key in keys.items():
+                if self.keys.get(ident) != key:
+                    self.matrix.drop((ident,))
+                    self.keys[ident] = key
+                    self.missing[ident] = owner
+                elif ident in self.missing:
+                    self.missing[ident] = owner
+            if keys:
+                self.owners[owner] = list(keys)
+            else:
+                self.owners.pop(owner, None)
+
+    def put(self, found: Sequence[tuple[int, int, Array]]) -> list[int]:
+        """Take in vectors, as far as the texts are still these; the facts that have got one."""
+        fresh = [(ident, vector) for ident, key, vector in found if self.keys.get(ident) == key]
+        ids = [ident for ident, _ in fresh]
+        for ident in ids:
+            self.missing.pop(ident, None)
+        if ids:
+            self.matrix.put(ids, numpy().stack([vector for _, vector in fresh]).astype("f4"))
+        return ids
+
+
+class Lot(NamedTuple):
+    """What to do next: facts of one kind with their keys, and what makes their texts if these are to be read."""
+
+    kind: str
+    facts: list[tuple[int, int]]
+    texts: list[Callable[[], str]] | None
+
+
+class Vectors:
+    """The vectors of one space by one model. Any thread may ask."""
+
+    def __init__(
+        self,
+        reading: Callable[[], AbstractContextManager[Graph]],
+        home: VectorHome,
+        engine: Engine,
+    ) -> None:
+        """`reading` gives the graph, up to date and for oneself, for a moment."""
+        self.engine = engine
+        # Asked, without any lock held, with the ids of observations that have just got their vectors.
+        self.on_fresh: list[Callable[[Sequence[int]], None]] = []
+        self._reading = reading
+        self._home = home
+        self._graph: Graph | None = None
+        self._touched: set[int] = set()
+        self._linked: set[int] = set()
+        self._wanted = {kind: Wanted(engine.dimension) for kind in KINDS}
+        self._lock = threading.RLock()
+        self._done = threading.Condition(self._lock)
+        self._wake = threading.Event()
+        self._is_closing = False
+        self._worker: threading.Thread | None = None
+        self._absent: set[int] = set()  # keys that were looked up in vain
+
+    @property
+    def stamp(self) -> str:
+        return self.engine.stamp
+
+    @property
+    def dimension(self) -> int:
+        return self.engine.dimension
+
+    # ── for searches ─────────────────────────────────────────────────────────────────────────────
+
+    def of(self, observation_ids: Sequence[int], kind: str = OBSERVATION) -> tuple[Floats, list[int]]:
+        """A row for each id, zeros for those that have none yet; and which those are."""
+        np = numpy()
+        with self._lock:
+            matrix = self._wanted[kind].matrix
+            rows = matrix.rows(observation_ids)
+            found: Floats = np.zeros((len(rows), self.dimension), np.float32)
+            known = rows >= 0
+            found[known] = matrix.vectors(rows[known])
+        return found, [ident for ident, is_known in zip(observation_ids, known.tolist(), strict=True) if not is_known]
+
+    def of_entities(self, entity_ids: Sequence[int]) -> tuple[Floats, list[int]]:
+        return self.of(entity_ids, ENTITY)
+
+    def of_reflections(self, reflection_ids: Sequence[int]) -> tuple[Floats, list[int]]:
+        return self.of(reflection_ids, REFLECTION)
+
+    def nearest(self, query: Floats, most: int, kind: str = OBSERVATION) -> list[tuple[int, float]]:
+        """Ids and cosines of those that mean nearly the same as a vector, the best first."""
+        with self._lock:
+            return self._wanted[kind].matrix.nearest(query, most)
+
+    def similarities(self, query: Floats, rows: Array, kind: str = OBSERVATION) -> Array:
+        """The cosine of each of these rows (see `rows`); nan where there is none."""
+        np = numpy()
+        with self._lock:
+            scores = self._wanted[kind].matrix.scores(query)
+        return np.where(rows >= 0, scores[rows], np.nan) if len(scores) else np.full(len(rows), np.nan, np.float32)
+
+    def rows(self, ids: Sequence[int], kind: str = OBSERVATION) -> Array:
+        """Where the vectors of these stand, -1 for none. They stay there for this `generation`."""
+        with self._lock:
+            return self._wanted[kind].matrix.rows(ids)
+
+    def generation(self, kind: str = OBSERVATION) -> int:
+        with self._lock:
+            return self._wanted[kind].matrix.generation
+
+    # ── keeping up ───────────────────────────────────────────────────────────────────────────────
+
+    def refresh(self, graph: Graph) -> None:
+        """See what changed. For whoever holds the graph; costs what was changed."""
+        with self._lock:
+            if graph is not self._graph:
+                self._start(graph)
+            elif self._touched or self._linked:
+                touched, linked = set(self._touched), self._touched | self._linked
+                self._touched.clear()
+                self._linked.clear()
+                self._follow(graph, OBSERVATION, touched)
+                self._follow(graph, ENTITY, linked)
+            if len(self._wanted[REFLECTION].keys) != len(graph.reflections):
+                self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners.keys())
+            if self.pending():
+                self.nudge()
+
+    def _start(self, graph: Graph) -> None:
+        self._graph = graph
+        self._touched, self._linked = set(), set()
+        graph.followers.append(self._touched)
+        graph.link_followers.append(self._linked)
+        everyone = [entity.id for entity in graph.entities()]
+        for kind in (OBSERVATION, ENTITY):
+            self._follow(graph, kind, self._wanted[kind].owners.keys() | everyone)
+        self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners.keys())
+
+    def _follow(self, graph: Graph, kind: str, owners: Iterable[int]) -> None:
+        keys = KEYS[kind]
+        self._wanted[kind].follow({owner: keys(graph, owner) for owner in owners})
+
+    def pending(self) -> int:
+        """How many texts have no vector yet."""
+        with self._lock:
+            return sum(len(wanted.missing) for wanted in self._wanted.values())
+
+    def nudge(self) -> None:
+        """Something was written: see to it soon, behind whatever goes on now."""
+        with self._lock:
+            if self._worker is None and not self._is_closing:
+                self._worker = threading.Thread(target=self._work, name="embedding", daemon=True)
+                self._worker.start()
+        self._wake.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until every text has its vector, but not for ever; is it so? Never wait while holding the graph."""
+        with self._done:
+            return self._done.wait_for(lambda: not self.pending() or self._is_closing, seconds)
+
+    # ── behind the reply ─────────────────────────────────────────────────────────────────────────
+
+    def _work(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            try:
+                while not self._is_closing and self.step():
+                    pass
+                if self._is_closing:
+                    return
+            except MemoryFault as fault:
+                log.warning("meaning waits: %s", fault)
+            except Exception:
+                log.exception("embedding failed; searches go by words")
+
+    def step(self) -> bool:
+        """Give some texts their vectors; was there anything to do?"""
+        with self._reading() as graph:
+            self.refresh(graph)
+            lot = self._next(graph)
+        if lot is None:
+            return False
+        vectors = self._kept(lot.facts) if lot.texts is None else self._encoded(lot.facts, lot.texts)
+        fresh = self._put(lot.kind, vectors)
+        if fresh and lot.kind == OBSERVATION:
+            for tell in self.on_fresh:
+                tell(fresh)
+        return True
+
+    def _next(self, graph: Graph) -> Lot | None:
+        """The newest first. What was embedded before is looked up before anything is embedded."""
+        with self._lock:
+            for kind, wanted in self._wanted.items():
+                some = [(i, wanted.keys[i]) for i in islice(reversed(wanted.missing), LOOK_UP)]
+                unknown = [fact for fact in some if fact[1] not in self._absent]
+                if unknown:
+                    return Lot(kind, unknown, None)
+                if some:
+                    make = TEXTS[kind]
+                    texts = [make(graph, wanted.missing[i], i, self.engine) for i, _ in some[:LOT]]
+                    return Lot(kind, some[:LOT], texts)
+        return None
+
+    def _kept(self, facts: list[tuple[int, int]]) -> list[tuple[int, int, Array]]:
+        """Those that were embedded before, by us or by another process."""
+        np = numpy()
+        kept = self._home.find(self.stamp, [key for _, key in facts])
+        self._absent.update(key for _, key in facts if key not in kept)
+        return [(ident, key, np.frombuffer(kept[key], "<f2")) for ident, key in facts if key in kept]
+
+    def _encoded(self, facts: list[tuple[int, int]], texts: list[Callable[[], str]]) -> list[tuple[int, int, Array]]:
+        vectors = self.engine.encode([text() for text in texts])
+        kept = [(key, row.astype("<f2").tobytes()) for (_, key), row in zip(facts, vectors, strict=True)]
+        try:
+            self._home.keep(self.stamp, kept)
+        except MemoryFault as fault:
+            log.debug("vectors are not kept: %s", fault)
+        else:
+            self._absent.difference_update(key for key, _ in kept)
+        return [(ident, key, row) for (ident, key), row in zip(facts, vectors, strict=True)]
+
+    def _put(self, kind: str, found: Sequence[tuple[int, int, Array]]) -> list[int]:
+        with self._done:
+            fresh = self._wanted[kind].put(found)
+            self._done.notify_all()
+        return fresh
+
+    def close(self, seconds: float = 0.5) -> None:
+        """Stop. What is missing will be missed again at the next start."""
+        with self._done:
+            self._is_closing = True
+            self._wake.set()
+            self._done.notify_all()
+            worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.join(seconds)
+
+
+# ── which texts there are ────────────────────────────────────────────────────────────────────────
+
+
+def _observation_keys(graph: Graph, owner: int) -> dict[int, int]:
+    entity = graph.by_id.get(owner)
+    if entity is None or entity.is_placeholder:
+        return {}
+    return {seen.id: key_of(seen.text) for seen in entity.observations if seen.superseded_at is None}
+
+
+def _entity_keys(graph: Graph, owner: int) -> dict[int, int]:
+    entity = graph.by_id.get(owner)
+    if entity is None or entity.is_placeholder:
+        return {}
+    return {owner: key_of(*entity_parts(graph, entity).flat())}
+
+
+def _reflection_keys(graph: Graph, owner: int) -> dict[int, int]:
+    reflection = graph.reflections.get(owner)
+    return {} if reflection is None else {owner: key_of(reflection.content)}
+
+
+KEYS: dict[str, Callable[[Graph, int], dict[int, int]]] = {
+    OBSERVATION: _observation_keys,
+    ENTITY: _entity_keys,
+    REFLECTION: _reflection_keys,
+}
+
+
+def _observation_text(graph: Graph, owner: int, ident: int, engine: Engine) -> Callable[[], str]:
+    text = next(seen.text for seen in graph.by_id[owner].observations if seen.id == ident)
+    return lambda: text
+
+
+def _entity_text(graph: Graph, owner: int, ident: int, engine: Engine) -> Callable[[], str]:
+    parts = entity_parts(graph, graph.by_id[owner])
+    return lambda: entity_text(parts, engine.tokens)  # counting pieces takes a while: not while the graph is held
+
+
+def _reflection_text(graph: Graph, owner: int, ident: int, engine: Engine) -> Callable[[], str]:
+    text = graph.reflections[ident].content
+    return lambda: text
+
+
+TEXTS: dict[str, Callable[[Graph, int, int, Engine], Callable[[], str]]] = {
+    OBSERVATION: _observation_text,
+    ENTITY: _entity_text,
+    REFLECTION: _reflection_text,
+}
+
+
+# ── windows ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def windowed(similarities: Array, owners: Array, stands_alone: Array) -> Array:
+    """What observations score together with their neighbours. The rows of an entity stand together, in order.
+
+    `stands_alone`: long texts, which say what they mean and are nobody's context. nan stays nan and adds nothing."""
+    np = numpy()
+    size = len(similarities)
+    known = ~np.isnan(similarities)
+    own = np.where(known, similarities, 0.0).astype(np.float32)
+    joins = known & ~stands_alone
+    total, weight = own.copy(), np.ones(size, np.float32)
+    for distance, share in WINDOW:
+        here = slice(max(-distance, 0), size - max(distance, 0))
+        there = slice(max(distance, 0), size - max(-distance, 0))
+        together = (owners[here] == owners[there]) & joins[here] & joins[there]
+        total[here] += share * own[there] * together
+        weight[here] += share * together
+    scored = (own + WINDOW_SHARE * total / weight) / (1 + WINDOW_SHARE)
+    return np.where(known, scored, np.nan)
