@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from mcp_memory.facts import Limits
-from mcp_memory.space import Space
+from mcp_memory.facts import Customs, Limits
+from mcp_memory.space import Space, Turns
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.store import Store
 
@@ -44,10 +44,21 @@ def open_space(
     keeps_usage: bool = True,
     query_log: int = 5000,
     model: str = "auto",
+    customs: Customs | None = None,
+    heavy: Turns | None = None,
 ) -> Space:
     """The space kept in this file, which is created when something is first written to it."""
     store = store_for(os.path.abspath(os.fspath(path)), durability)
-    return Space(store, limits=limits, roots=roots, keeps_usage=keeps_usage, query_log=query_log, model=model)
+    return Space(
+        store,
+        limits=limits,
+        roots=roots,
+        keeps_usage=keeps_usage,
+        query_log=query_log,
+        model=model,
+        customs=customs,
+        heavy=heavy,
+    )
 
 
 def space_for(settings: Settings) -> Space:
@@ -58,13 +69,16 @@ def space_for(settings: Settings) -> Space:
         roots=settings.allowed_roots,
         keeps_usage=not settings.read_only,
         query_log=0 if settings.no_query_log else settings.query_log,
+        customs=settings.customs,
+        heavy=Turns(settings.heavy_tool_max_concurrency, settings.heavy_tool_acquire_timeout_seconds),
     )
 
 
 def desk_for(settings: Settings) -> Desk:
     """The space of these settings, and the tools they offer on it."""
     from mcp_memory.desk import Desk
-    from mcp_memory.tools.catalog import catalog
+    from mcp_memory.tools.catalog import ALSO_KNOWN_AS, catalog
 
     tools = catalog(settings.profile, settings.tools, settings.read_only)
+    tools |= {alias: tools[name] for alias, name in ALSO_KNOWN_AS.items() if name in tools}
     return Desk(space_for(settings), tools, settings.limits, plain_errors=settings.profile == "official")

@@ -102,6 +102,8 @@ def refusal(fault: MemoryFault) -> Answer:
     told: dict[str, Any] = {"error": str(fault)}
     if fault.code is not None:
         told |= {"code": fault.code, "retryable": fault.retryable}
+    if fault.message:
+        told["message"] = fault.message
     return Answer(text=encode(told).decode(), is_error=True)
 
 

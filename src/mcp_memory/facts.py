@@ -88,6 +88,7 @@ class MemoryFault(Exception):
 
     code: str | None = None
     retryable = False
+    message = ""  # in words, where the fault's own text is a name
 
 
 class NotNow(Exception):
@@ -115,6 +116,7 @@ class Limits(msgspec.Struct, frozen=True):
     observation_chars: int = 2000
     query_chars: int = 500
     results: int = 50
+    reflection_chars: int = 20_000
 
     def check_count(self, what: str, count: int, most: int) -> None:
         if count > most:
@@ -136,6 +138,20 @@ class Limits(msgspec.Struct, frozen=True):
     def check_results(self, limit: int) -> None:
         if limit > self.results:
             raise BadInput(f"Limit too high: {limit} > {self.results}. Request fewer results.")
+
+
+class Customs(msgspec.Struct, frozen=True):
+    """What the people of a space have agreed on. Each is a setting; the defaults are the documented ones."""
+
+    authors: tuple[str, ...] = ("nolan", "sofia")  # of reflections; empty: anybody
+    moods: tuple[str, ...] = ("frustracion", "satisfaccion", "curiosidad", "duda", "insight")  # empty: any
+    # Beyond how many observations an entity of a type may be too large; "*" is every other type.
+    split_thresholds: dict[str, int] = msgspec.field(default_factory=lambda: {"Sesion": 15, "Proyecto": 25, "*": 20})
+
+    @property
+    def author(self) -> str:
+        """Who reflects when nobody is named."""
+        return "sofia" if not self.authors or "sofia" in self.authors else self.authors[0]
 
 
 # What the official server's users may send: it has no limits of its own, these are the Rust server's.

@@ -46,6 +46,7 @@ from mcp_memory.shelf import Names, Shelf
 if TYPE_CHECKING:
     from mcp_memory.base import Base
     from mcp_memory.search.passages import PassageIndex
+    from mcp_memory.search.reflections import ReflectionIndex
     from mcp_memory.search.text import TextIndex
 
 by_id = attrgetter("id")
@@ -89,6 +90,7 @@ class Graph:
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
+        self._thoughts: ReflectionIndex | None = None
         self._of_type: dict[str, dict[int, None]] = {}  # by type asked for, in order
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
@@ -276,6 +278,16 @@ class Graph:
 
             self._passages = PassageIndex(self)
         return self._passages
+
+    @property
+    def thoughts(self) -> ReflectionIndex:
+        """The words of every reflection, indexed at the first search."""
+        if self._thoughts is None:
+            from mcp_memory.search.reflections import ReflectionIndex
+
+            self._thoughts = ReflectionIndex()
+        self._thoughts.follow(self.reflections)
+        return self._thoughts
 
     # ── changes: entities ────────────────────────────────────────────────────────────────────────
 

@@ -14,13 +14,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from mcp_memory.facts import OFFICIAL_LIMITS, Limits
+from mcp_memory.facts import OFFICIAL_LIMITS, Customs, Limits
 
 DEFAULT_FILE = "~/.config/mcp-memory/settings.toml"
 PREFIX = "MCP_MEMORY_"
 # Options that are no settings and belong to no command.
 SWITCHES = {"--help": "help", "-h": "help", "--version": "version"}
 Count = Annotated[int, Meta(ge=1)]
+Threshold = Annotated[str, Meta(pattern=r"^.*\S.*=\s*[1-9][0-9]{0,8}$")]
 
 
 class BadSetting(Exception):
@@ -140,6 +141,39 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int,
         Meta(ge=1, description="How many searches the log keeps; the oldest go first.", extra={"value": "N"}),
     ] = 5000
+    authors: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Who may sign reflections; * lets anybody.",
+            extra={"value": "NAME,...", "separator": ",", "default": "nolan,sofia"},
+        ),
+    ] = Customs().authors
+    moods: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="The moods that a reflection may be in; * allows any.",
+            extra={"value": "MOOD,...", "separator": ",", "default": ",".join(Customs().moods)},
+        ),
+    ] = Customs().moods
+    split_thresholds: Annotated[
+        tuple[Threshold, ...],
+        Meta(
+            description="Beyond how many observations an entity of a type may be too large; * is every other type.",
+            extra={"value": "TYPE=N,...", "separator": ",", "default": "Sesion=15,Proyecto=25,*=20"},
+        ),
+    ] = ()
+    heavy_tool_max_concurrency: Annotated[
+        int,
+        Meta(ge=1, description="How many heavy maintenance calls may run at a time.", extra={"value": "N"}),
+    ] = 1
+    heavy_tool_acquire_timeout_seconds: Annotated[
+        float,
+        Meta(
+            ge=0,
+            description="How long a heavy maintenance call waits for its turn before it is sent away.",
+            extra={"value": "SECONDS"},
+        ),
+    ] = 2.0
     max_entities: Annotated[
         Count | None,
         Meta(description="The most entities that one call may create or name.", extra=_limit("entities")),
@@ -164,6 +198,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Count | None,
         Meta(description="The most results that one search may ask for.", extra=_limit("results")),
     ] = None
+    max_reflection_chars: Annotated[
+        Count | None,
+        Meta(description="The longest reflection, in characters.", extra=_limit("reflection_chars")),
+    ] = None
 
     @property
     def path(self) -> str:
@@ -173,6 +211,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def allowed_roots(self) -> tuple[str, ...]:
         return tuple(map(full_path, self.roots or ("~", ".")))
+
+    @property
+    def customs(self) -> Customs:
+        """What the people of this space have agreed on."""
+        authors, moods = (() if "*" in names else names for names in (self.authors, self.moods))
+        said = (threshold.rpartition("=") for threshold in self.split_thresholds)
+        thresholds = {entity_type.strip(): int(number) for entity_type, _, number in said}
+        return Customs(authors, moods, {**Customs().split_thresholds, **thresholds})
 
     @property
     def limits(self) -> Limits:
@@ -222,9 +268,11 @@ class Field:
 EXPECTED = {
     bool: "true or false",
     int: "a whole number from 1 up",
+    float: "a number from 0 up",
     str: "text",
     Count | None: "a whole number from 1 up",
     tuple[str, ...]: "a list of texts",
+    tuple[Threshold, ...]: "a list of TYPE=N, with N from 1 up",
 }
 FIELDS = {
     name: Field(name, hint, default)

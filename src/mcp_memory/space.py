@@ -11,12 +11,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp_memory.changes import AnyChange, Entry, Plan
-from mcp_memory.facts import Limits, MemoryFault, NotNow
+from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import Store, StoreBusy, StoreFault
@@ -50,6 +50,33 @@ def utc_now() -> str:
 
 class Cancelled(MemoryFault):
     """The client withdrew the call; nothing was changed."""
+
+
+class ServerBusy(MemoryFault):
+    """As many heavy calls are running as may run at a time."""
+
+    code = "heavy_tool_backpressure"
+    retryable = True
+
+    def __init__(self, most: int) -> None:
+        super().__init__("server_busy")
+        self.message = f"Too many heavy maintenance operations are running (limit={most}). Retry later."
+
+
+class Turns:
+    """Heavy calls take turns: so many at a time, and who waits longer than `patience` is sent away."""
+
+    def __init__(self, most: int = 1, patience: float = 2.0) -> None:
+        self._most = most
+        self._patience = patience
+        self._free = threading.BoundedSemaphore(most)
+
+    def __enter__(self) -> None:
+        if not self._free.acquire(timeout=self._patience):
+            raise ServerBusy(self._most)
+
+    def __exit__(self, *_: object) -> None:
+        self._free.release()
 
 
 class Errand:
@@ -90,9 +117,13 @@ class Space:
         keeps_usage: bool = True,
         query_log: int = 5000,
         model: str = "none",
+        customs: Customs | None = None,
+        heavy: Turns | None = None,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
+        self.customs = customs or Customs()
+        self.heavy = heavy or Turns()
         self.roots = roots
         self.clock = clock
         self.is_shared = False  # several clients in this process: one must not wait for what another waits for
@@ -125,6 +156,8 @@ class Space:
         at_once: bool = False,
     ) -> Any:
         """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow."""
+        if tool.is_heavy or tool.is_care:
+            return self._care(tool, values, origin, at_once)
         if tool.is_errand:
             errand = errand or Errand()
             errand.space, errand.origin, errand.tool = self, origin, tool.name
@@ -137,14 +170,33 @@ class Space:
             self._wait_for_vectors()
             with self._lock:
                 return tool.function(Seeker(self.graph(), self.usage, origin, self._fresh_vectors()), *values)
-        if at_once:
-            return self._read_at_once(tool, values)
+        return self._read_at_once(tool, values) if at_once else self._read(tool, values)
+
+    def _read(self, tool: Tool, values: tuple[Any, ...]) -> Any:
         with self._lock:
             if self._graph is None and tool.on_view:
                 view = self._view_for_now()
                 if view is not None:
                     return tool.function(view, *values)
             return tool.function(self.graph(), *values)
+
+    def _care(self, tool: Tool, values: tuple[Any, ...], origin: str, at_once: bool) -> Any:
+        """A call that looks after the memory. It may think for long, and holds nobody up meanwhile."""
+        if at_once:
+            raise NotNow
+        from mcp_memory.care import curator_of
+
+        curator = curator_of(self) if tool.is_care else None
+        with self.heavy if tool.is_heavy else nullcontext():
+            if tool.writes:
+                return self.commit(lambda graph: tool.function(curator or graph, *values), origin, tool.name)
+            return tool.function(curator, *values)
+
+    @contextmanager
+    def facts(self) -> Iterator[Graph]:
+        """The graph, up to date, and nobody alters it meanwhile."""
+        with self._lock:
+            yield self.graph()
 
     def _read_at_once(self, tool: Tool, values: tuple[Any, ...]) -> Any:
         if not self._lock.acquire(blocking=False):

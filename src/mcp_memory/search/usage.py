@@ -93,6 +93,9 @@ class UsageHome(Protocol):
     def is_same(self) -> bool:
         """Is what was loaded still about this file, as far as can be seen in microseconds?"""
 
+    def shown(self) -> dict[str, Use]:
+        """What was ever shown or used, whatever came of it. It is only read."""
+
     def constants(self) -> dict[str, str]:
         """The metadata among which tuned constants stand."""
 
@@ -147,6 +150,14 @@ class Usage:
                 loaded.take(credit)
             self._habits = loaded
         return loaded
+
+    def shown(self) -> dict[str, Use]:
+        """How often and when last each entity was shown by a search or used after one."""
+        try:
+            return self._home.shown()
+        except MemoryFault as fault:
+            log.warning("reporting without earlier usage: %s", fault)
+            return {}
 
     def constants(self) -> Constants:
         """The constants as they are now: whoever tunes them need not restart anything."""

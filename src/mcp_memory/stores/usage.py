@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.search.limbic import Use
 from mcp_memory.search.usage import Credit, Habits, Search
 from mcp_memory.stores.sqlite import usage
 from mcp_memory.stores.sqlite.sidefile import SideFile
@@ -54,6 +55,10 @@ class KeptUsage:
                 habits, self._batch = usage.load(connection)
         self._mark = self._place.mark()
         return habits
+
+    def shown(self) -> dict[str, Use]:
+        with self._place.reading() as connection:
+            return {} if connection is None else usage.shown(connection)
 
     def constants(self) -> dict[str, str]:
         with self._place.reading() as connection:

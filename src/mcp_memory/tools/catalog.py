@@ -10,6 +10,7 @@ from mcp_memory.tools import (  # noqa: F401  (each registers its tools)
     explore,
     forget,
     recall,
+    reflect,
     remember,
     seek,
     survey,
@@ -19,7 +20,7 @@ from mcp_memory.tools import (  # noqa: F401  (each registers its tools)
 from mcp_memory.tools.registry import REGISTRY, Tool
 
 # The order in which tools are offered; within a family, the order of its file.
-FAMILIES = ("remember", "forget", "recall", "seek", "explore", "survey", "tidy", "exchange", "upkeep")
+FAMILIES = ("remember", "forget", "recall", "seek", "explore", "survey", "tidy", "reflect", "exchange", "upkeep")
 
 CORE = (
     "create_entities",
@@ -36,6 +37,12 @@ CORE = (
     "get_neighbors",
     "find_path",
 )
+
+# Names under which the predecessor's clients know some tools.
+ALSO_KNOWN_AS = {
+    "propose_entity_split_tool": "propose_entity_split",
+    "execute_entity_split_tool": "execute_entity_split",
+}
 
 PROFILES = ("full", "core", "official")
 

@@ -36,6 +36,12 @@ class Triple(msgspec.Struct, rename={"source": "from", "target": "to", "relation
     relation_type: str
 
 
+class Split(msgspec.Struct):
+    name: str
+    observations: list[str]
+    entity_type: str | None = None
+
+
 class Addition(msgspec.Struct, rename="camel"):
     entity_name: str
     contents: list[str]
@@ -93,6 +99,23 @@ def check_deletions(limits: Limits, deletions: list[Deletion] | None) -> None:
     limits.check_count("entities", len(deletions or ()), limits.entities)
 
 
+def check_splits(limits: Limits, splits: list[Split]) -> None:
+    limits.check_count("splits", len(splits), limits.entities)
+    if not splits:
+        raise BadInput("Give at least one split: {name, entity_type, observations}.")
+    for split in splits:
+        check_name(split.name)
+        if split.entity_type is not None:
+            check_name(split.entity_type, "entity_type")
+
+
+def check_reflection(limits: Limits, content: str) -> None:
+    if not content.strip():
+        raise BadInput("content cannot be empty: a reflection says something.")
+    if len(content) > limits.reflection_chars:
+        raise BadInput(f"content is too long: {len(content)} > {limits.reflection_chars} characters. Say it in less.")
+
+
 Name = Annotated[str, Within(lambda _, name: check_name(name))]
 Entities = Annotated[list[EntityInput], Within(check_entities)]
 Relations = Annotated[list[RelationInput], Within(check_relations)]
@@ -100,4 +123,7 @@ Triples = Annotated[list[Triple], Within(check_triples)]
 Names = Annotated[list[str], Within(check_names)]
 Additions = Annotated[list[str | Addition], Within(check_additions)]
 Deletions = Annotated[list[Deletion] | None, Within(check_deletions)]
+Splits = Annotated[list[Split], Within(check_splits)]
+Thought = Annotated[str, Within(check_reflection)]
+Results = Annotated[int, Within(Limits.check_results)]
 Query = Annotated[str, Within(Limits.check_query)]

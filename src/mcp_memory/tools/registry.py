@@ -41,6 +41,7 @@ class Tool:
         camel: bool = False,
         destructive: bool = False,
         idempotent: bool | None = None,
+        heavy: bool = False,
         title: str | None = None,
     ) -> None:
         self.function = function
@@ -55,6 +56,8 @@ class Tool:
         self.is_errand = touches == "Errand"
         self.on_view = touches == "View"
         self.is_search = touches == "Seeker"
+        self.is_care = touches == "Curator"
+        self.is_heavy = heavy
         self.writes = returns == "Plan" or self.is_errand
         self.destructive = destructive
         self.idempotent = not self.writes if idempotent is None else idempotent
@@ -155,10 +158,16 @@ REGISTRY: dict[str, Tool] = {}
 def tool(function: Callable[..., Any], /) -> Callable[..., Any]: ...
 @typing.overload
 def tool(
-    *, camel: bool = False, destructive: bool = False, idempotent: bool | None = None, title: str | None = None
+    *,
+    camel: bool = False,
+    destructive: bool = False,
+    idempotent: bool | None = None,
+    heavy: bool = False,
+    title: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Register a function as a tool. `camel`: its arguments are camelCase on the wire."""
+    """Register a function as a tool. `camel`: its arguments are camelCase on the wire. `heavy`: it may take long,
+    so only a few of its like are let in at a time."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         made = Tool(function, **options)

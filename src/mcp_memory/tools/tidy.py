@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
+from typing import Annotated, Any
 
-from mcp_memory.changes import (
-    AnyChange,
-    EntityAbsorbed,
-    ObservationsDeleted,
-    ObservationsMoved,
-    Plan,
-    ReflectionRestored,
-    RelationRepointed,
-    RelationRevived,
-)
-from mcp_memory.facts import BadInput, Entity, Observation
+from msgspec import Meta
+
+from mcp_memory.changes import AnyChange, EntityAbsorbed, ObservationsMoved, Plan
+from mcp_memory.curation.curator import Curator
+from mcp_memory.curation.merging import Joining, joined_observations
+from mcp_memory.facts import BadInput
 from mcp_memory.graph import Graph
-from mcp_memory.tools.inputs import Name
-from mcp_memory.tools.inverses import inverse_of
+from mcp_memory.tools.drafting import Draft
+from mcp_memory.tools.inputs import Count, Name, RelationInput, Splits
 from mcp_memory.tools.registry import tool
+from mcp_memory.tools.remember import Linking
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Days = Annotated[float, Meta(ge=0, le=1e6)]
 
 
 @tool(destructive=True)
@@ -28,7 +27,7 @@ def merge_entities(graph: Graph, source: Name, target: Name) -> Plan:
     if source == target:
         raise BadInput(f"Source and target must be different entities; both are {source!r}.")
     going, staying = graph[source], graph[target]
-    observations, added = _observations(going, staying)
+    observations, added = joined_observations(going, staying)
     joining = Joining(graph, going.id, staying.id)
     answer = {
         "source": source,
@@ -40,85 +39,143 @@ def merge_entities(graph: Graph, source: Name, target: Name) -> Plan:
     return Plan([*observations, *joining.changes, EntityAbsorbed(going.id, staying.id)], answer)
 
 
-def _observations(going: Entity, staying: Entity) -> tuple[list[AnyChange], int]:
-    """What moves, and how many of it are news to the one that stays. What was superseded moves as history."""
-    believed: dict[str, Observation] = {seen.text: seen for seen in staying.active()}
-    own = {seen.id for seen in believed.values()}
-    moving: dict[int, None] = {}
-    replaced: list[int] = []
-    added = 0
-    for seen in going.observations:
-        if seen.superseded_at is None:
-            same = believed.get(seen.text)
-            if same is None:
-                added += 1
-            elif seen.supersedes is None or same.supersedes is not None:
-                continue  # said already
-            elif same.id in own:
-                replaced.append(same.id)  # the one with a history stays in its place
-            else:
-                del moving[same.id]
-            believed[seen.text] = seen
-        moving[seen.id] = None
-    changes: list[AnyChange] = []
-    if replaced:
-        changes.append(ObservationsDeleted(staying.id, replaced))
-    if moving:
-        changes.append(ObservationsMoved(going.id, staying.id, list(moving)))
-    return changes, added
+# ── splitting ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Joining:
-    """The relations of one entity on their way to another."""
+@tool(heavy=True)
+def analyze_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
+    """Tell whether an entity has grown too large for its type, and which topics its observations fall into."""
+    from mcp_memory.curation.split import analyse
 
-    def __init__(self, graph: Graph, going: int, staying: int) -> None:
-        self.graph = graph
-        self.changes: list[AnyChange] = []
-        self.redirected = 0
-        self._standing: dict[tuple[int, int, str], tuple[int, bool]] = {}  # triple -> id, is it active?
-        self._merged: dict[int, int] = {}  # dropped -> the one that says the same
-        for relation in graph.incident_to(going):
-            source = staying if relation.source == going else relation.source
-            target = staying if relation.target == going else relation.target
-            if source == target:
-                continue  # it goes with its entity
-            triple = (source, target, relation.relation_type)
-            twin = graph.relation(*triple)
-            if twin is None:
-                self.redirected += 1
-                self.changes.append(RelationRepointed(relation.id, source, target))
-                self._standing[triple] = relation.id, relation.is_active
-                continue
-            self._merged[relation.id] = twin.id
-            self._standing[triple] = twin.id, relation.is_active or twin.is_active
-            if relation.is_active and not twin.is_active:
-                self.changes.append(RelationRevived(twin.id, relation.context))
-        self._pair_up()
-        self._keep_reflections()
+    return {"analysis": analyse(*_read(curator, entity_name)).told()}
 
-    def _pair_up(self) -> None:
-        """A relation and its inverse are true together: where only one is now, the other is revived."""
-        revived = set()
-        for (source, target, relation_type), (relation_id, is_active) in self._standing.items():
-            inverse = inverse_of(relation_type)
-            other = self._known(target, source, inverse) if inverse else None
-            if other is not None and other[1] != is_active:
-                revived.add(other[0] if is_active else relation_id)
-        self.changes += [RelationRevived(relation_id) for relation_id in sorted(revived)]
 
-    def _known(self, source: int, target: int, relation_type: str) -> tuple[int, bool] | None:
-        found = self._standing.get((source, target, relation_type))
-        if found is None:
-            relation = self.graph.relation(source, target, relation_type)
-            found = None if relation is None else (relation.id, relation.is_active)
-        return found
+@tool(heavy=True)
+def propose_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
+    """Propose how to take a large entity apart: what execute_entity_split takes, after review. null when it needs
+    none."""
+    from mcp_memory.curation.split import analyse, proposal
 
-    def _keep_reflections(self) -> None:
-        """What was thought about a dropped relation is thought about the one that says the same."""
-        on_relations = [one for one in self.graph.reflections.values() if one.target_type == "relation"]
-        next_id = self.graph.next_reflection
-        for thought in on_relations:
-            if thought.target_id in self._merged:
-                heir = self._merged[thought.target_id]
-                self.changes.append(ReflectionRestored(replace(thought, id=next_id, target_id=heir)))
-                next_id += 1
+    proposed = proposal(analyse(*_read(curator, entity_name)))
+    return {"proposal": proposed, **({} if proposed else {"message": "Entity does not need splitting"})}
+
+
+@tool(heavy=True)
+def find_split_candidates(curator: Curator) -> dict[str, Any]:
+    """Every entity that has grown too large for its type and has topics of its own, with its analysis."""
+    from mcp_memory.curation.split import analyse, too_large
+
+    with curator.facts() as graph:
+        large = too_large(graph.entities(), curator.customs.split_thresholds)
+    analyses = [analyse(*_understood(curator, one)) for one in large]
+    return {"candidates": [one.told() for one in analyses if one.needs_split]}
+
+
+def _read(curator: Curator, name: str) -> tuple[Any, ...]:
+    from mcp_memory.curation.split import grown
+
+    with curator.facts() as graph:
+        one = grown(graph[name], curator.customs.split_thresholds)
+    return _understood(curator, one)
+
+
+def _understood(curator: Curator, one: Any) -> tuple[Any, ...]:
+    """What to analyse, with its vectors where there are any. Of a small entity nothing is asked."""
+    meanings = curator.meanings(one.ids, one.texts) if one.is_large else None
+    if meanings is None or not meanings.is_complete:
+        return one, None, ""
+    return one, meanings.vectors, meanings.model
+
+
+@tool(heavy=True)
+def execute_entity_split(
+    graph: Graph, entity_name: Name, approved_splits: Splits, parent_entity_name: str | None = None
+) -> Plan:
+    """Carry out a reviewed split: observations move to new entities with their kind, flags, history and times, and
+    each is linked by contiene and parte_de to the entity, or to parent_entity_name. All of it or nothing."""
+    from mcp_memory.curation.split import CONTAINS, moving
+
+    original = graph[entity_name]
+    parent = graph[parent_entity_name or entity_name]
+    draft = Draft(graph)
+    moves: list[AnyChange] = []
+    relations = []
+    for split, ids in moving(graph, original, [(one.name, one.observations) for one in approved_splits]):
+        given = approved_splits[split]
+        if graph.id_of(given.name) is None:
+            draft.create(given.name, [], given.entity_type or original.entity_type)
+        child = draft.id_of(given.name)
+        assert child is not None
+        moves.append(ObservationsMoved(original.id, child, ids))
+        relations.append(RelationInput(parent.name, given.name, CONTAINS))
+    linking = Linking(graph, draft)
+    for relation in relations:
+        linking.link(relation)
+    moved = sum(len(one.observations) for one in approved_splits)
+    answer = {
+        "new_entities": [one.name for one in approved_splits],
+        "moved_observations": moved,
+        "relations_created": len(linking.changes),
+        "original_observations_remaining": len(original.active()) - moved,
+    }
+    return Plan([*draft.changes, *moves, *linking.changes], {"result": answer})
+
+
+# ── duplicates and the report ────────────────────────────────────────────────────────────────────
+
+
+@tool(heavy=True)
+def find_duplicate_observations(
+    curator: Curator, entity_name: Name, threshold: Share = 0.85, containment_threshold: Share = 0.7
+) -> dict[str, Any]:
+    """Pairs and clusters of observations of an entity that may say the same, by meaning (cosine) or because a short
+    one stands in a long one (containment). differs hints at a contradiction. Changes nothing."""
+    from mcp_memory.curation.duplicates import clusters, matches, told_pairs
+
+    with curator.facts() as graph:
+        active = [(seen.id, seen.text, seen.similarity_flag) for seen in graph[entity_name].active()]
+    ids, texts = [one[0] for one in active], [one[1] for one in active]
+    meanings = curator.meanings(ids, texts)
+    found = matches(
+        texts,
+        meanings and meanings.vectors,
+        model=meanings.model if meanings else "",
+        same=threshold,
+        contained=containment_threshold,
+    )
+    answer: dict[str, Any] = {
+        "entity_name": entity_name,
+        "total_observations": len(texts),
+        "duplicates_found": len(found),
+        "duplicate_pairs": told_pairs(texts, ids, found),
+        "clusters": [
+            {
+                "observations": [dict(zip(SHOWN, active[row], strict=True)) for row in rows],
+                "size": len(rows),
+            }
+            for rows in clusters(found)
+        ],
+    }
+    if meanings is None or not meanings.is_complete:
+        answer["note"] = curator.missing()
+    return answer
+
+
+SHOWN = ("observation_id", "content", "similarity_flag")
+
+
+@tool(heavy=True)
+def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count = 50) -> dict[str, Any]:
+    """What needs care: entities to split, observations flagged as possible duplicates, stale and large entities.
+    The summary counts all, each list shows at most limit. Changes nothing."""
+    from mcp_memory.curation.report import report, survey
+    from mcp_memory.curation.split import analyse
+
+    uses = curator.uses()
+    with curator.facts() as graph:
+        found = survey(graph.entities(), curator.customs.split_thresholds, uses, curator.now(), stale_days)
+    answer = report(found, [analyse(*_understood(curator, one)) for one in found.large], limit)
+    pending = curator.pending()
+    if pending:
+        answer["summary"]["flags_pending"] = pending
+    return answer

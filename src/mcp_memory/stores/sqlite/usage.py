@@ -145,6 +145,16 @@ def load(connection: apsw.Connection) -> tuple[Habits, int]:
     return habits, connection.execute(SQL.batches).get or 0
 
 
+def shown(connection: apsw.Connection) -> dict[str, Use]:
+    """What was shown by a search or used after one, however often."""
+    found = {name: Use(count, last or 0.0) for name, count, last in connection.execute(SQL.all_shown)}
+    if is_there(connection):
+        for name, count, last, days in connection.execute(SQL.all_uses):
+            known = found.get(name) or Use()
+            found[name] = Use(known.count + count, max(known.last, last or 0.0), days)
+    return found
+
+
 def metadata(connection: apsw.Connection) -> dict[str, str]:
     return dict(connection.execute(SQL.metadata))
 

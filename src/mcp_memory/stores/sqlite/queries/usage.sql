@@ -82,6 +82,9 @@ select value from space_state where key = 'usage_batches'
 select e.name, u.use_count, unixepoch(u.last_use), (select count(*) from entity_use_log where entity_id = u.entity_id)
   from entity_use u join entities e on e.id = u.entity_id
 
+-- all_shown --
+select e.name, a.access_count, unixepoch(a.last_access) from entity_access a join entities e on e.id = a.entity_id
+
 -- all_company --
 select a.name, b.name, c.co_count, unixepoch(c.last_co)
   from co_use c join entities a on a.id = c.entity_a_id join entities b on b.id = c.entity_b_id

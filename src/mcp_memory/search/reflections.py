@@ -1,0 +1,112 @@
+"""Finding reflections: by their words and by their meaning, fused by rank, the newer of two equals first.
+
+The law: filters come before everything else, so they never starve a result; and a score lies between 0 and 1
+whatever found it, so that it can be compared with the next search's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from mcp_memory.search.folding import words
+from mcp_memory.search.limbic import Constants, decay
+from mcp_memory.search.stems import stems, variants
+from mcp_memory.search.stopwords import STOP_WORDS
+from mcp_memory.search.times import seconds_of
+
+if TYPE_CHECKING:
+    from mcp_memory.curation.curator import Curator
+    from mcp_memory.facts import Reflection
+
+RRF_K = 60
+K1, B = 1.2, 0.75
+
+
+class ReflectionIndex:
+    """The words of every reflection. A reflection never changes, so each is read once."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, dict[str, int]] = {}
+        self._lengths: dict[int, int] = {}
+        self._spread: dict[str, int] = {}
+
+    def follow(self, reflections: dict[int, Reflection]) -> None:
+        """Take in what is new, and let go of what is gone."""
+        if len(self._counts) == len(reflections) and self._counts.keys() == reflections.keys():
+            return
+        for gone in self._counts.keys() - reflections.keys():
+            for stem in self._counts.pop(gone):
+                self._spread[stem] -= 1
+            del self._lengths[gone]
+        for new in reflections.keys() - self._counts.keys():
+            found = stems(words(reflections[new].content))
+            counts: dict[str, int] = {}
+            for stem in found:
+                counts[stem] = counts.get(stem, 0) + 1
+            self._counts[new], self._lengths[new] = counts, len(found)
+            for stem in counts:
+                self._spread[stem] = self._spread.get(stem, 0) + 1
+
+    def read(self, query: str, ids: Iterable[int]) -> dict[int, tuple[float, float]]:
+        """For each reflection that says a word of the query: BM25, and how much of the query it covers."""
+        asked = [variants(word) for word in dict.fromkeys(words(query)) if word not in STOP_WORDS] or [
+            (word,) for word in dict.fromkeys(words(query))
+        ]
+        total = len(self._counts)
+        weights = []
+        for kinds in asked:
+            spread = min(sum(self._spread.get(kind, 0) for kind in kinds), total)
+            weights.append(math.log(1 + (total - spread + 0.5) / (spread + 0.5)))
+        mean = sum(self._lengths.values()) / total if total else 1.0
+        whole = sum(weights) or 1.0
+        found: dict[int, tuple[float, float]] = {}
+        for one in ids:
+            counts = self._counts.get(one, {})
+            dampening = K1 * (1 - B + B * self._lengths.get(one, 0) / (mean or 1.0))
+            score = covered = 0.0
+            for kinds, weight in zip(asked, weights, strict=True):
+                often = sum(counts.get(kind, 0) for kind in kinds)
+                if often:
+                    score += weight * often * (K1 + 1) / (often + dampening)
+                    covered += weight
+            if covered:
+                found[one] = score, covered / whole
+        return found
+
+
+def best(
+    query: str, wanted: Sequence[Reflection], said: dict[int, tuple[float, float]], curator: Curator, limit: int
+) -> list[tuple[Reflection, float]]:
+    """The reflections that fit a query, each with its score, best first. `said`: what their words say of it."""
+    near = _nearness(query, wanted, curator)
+    ranks: dict[int, float] = {}
+    lists = [sorted(said, key=lambda one: -said[one][0]), sorted(near, key=lambda one: -near[one])]
+    for ordered in lists:
+        for place, one in enumerate(ordered, 1):
+            ranks[one] = ranks.get(one, 0.0) + 1 / (RRF_K + place)
+    # 1 for what stands first in every list there is.
+    highest = sum(1 / (RRF_K + 1) for ordered in lists if ordered) or 1.0
+    now, constants = curator.now(), Constants()
+    scored = []
+    for thought in wanted:
+        if thought.id in ranks:
+            close = max(near.get(thought.id, 0.0), said.get(thought.id, (0.0, 0.0))[1])
+            age = decay(seconds_of(thought.created_at), now, constants.temporal_floor, constants)
+            scored.append((thought, (ranks[thought.id] / highest + close) / 2 * age))
+    scored.sort(key=lambda pair: (-pair[1], -pair[0].id))
+    return scored[:limit]
+
+
+def _nearness(query: str, wanted: Sequence[Reflection], curator: Curator) -> dict[int, float]:
+    """The cosine of each reflection that has a vector, none below 0."""
+    if not wanted or not query.strip():
+        return {}
+    question = curator.question(query)
+    if question is None:
+        return {}
+    known = curator.thoughts([one.id for one in wanted], [one.content for one in wanted])
+    if known is None:
+        return {}
+    cosines = (known.vectors @ question).tolist()
+    return {one.id: max(cosine, 0.0) for one, cosine in zip(wanted, cosines, strict=True) if not math.isnan(cosine)}
