@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
+from datetime import datetime, timezone
 from typing import Any
 
 import msgspec
@@ -164,6 +165,30 @@ def stats(request: Request) -> int:
     return 0
 
 
+def token(
+    request: Request, action: str, name: str = "", *, scopes: tuple[str, ...] = ("read", "write"), expires: str = ""
+) -> int:
+    from mcp_memory.wire import tokens
+
+    path = full_path(request.settings.auth_token_file or tokens.DEFAULT_FILE)
+    now = datetime.now(timezone.utc)
+    if action == "list" and not name:
+        kept = tokens.read_tokens(path) if os.path.exists(path) else ()
+        print(f"{path}: {len(kept) or 'no'} token{'' if len(kept) == 1 else 's'}")
+        _print_table({one.name: tokens.said_about(one, now) for one in kept})
+    elif action == "create" and name:
+        made, secret = tokens.create(path, name, scopes, expires, now)
+        print(f"{name} may {tokens.said_about(made, now)}. Its token, which is not shown again:", file=sys.stderr)
+        print(secret, flush=True)
+        print(f"A server that takes it: mcp-memory --transport http --auth-token-file {path}", file=sys.stderr)
+    elif action == "revoke" and name:
+        tokens.revoke(path, name)
+        print(f"{name} is revoked. A running server notices within a second or two.")
+    else:
+        raise BadSetting("mcp-memory token takes: create NAME, list, or revoke NAME.")
+    return 0
+
+
 def _must_exist(settings: Settings) -> None:
     if not os.path.exists(settings.path):
         raise BadSetting(f"There is no memory file {settings.path} yet. Say which one with --memory-file.")
@@ -174,7 +199,7 @@ def _counts(counted: list[tuple[str, int]]) -> str:
 
 
 def _print_table(rows: dict[str, Any]) -> None:
-    width = max(map(len, rows)) + 2
+    width = max(map(len, rows), default=0) + 2
     for name, value in rows.items():
         print(f"  {name:<{width}}{value}")
 

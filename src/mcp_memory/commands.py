@@ -61,6 +61,16 @@ COMMANDS = {
         options={"repair": Option("Put right what can be derived from the facts.")},
     ),
     "stats": Command("mcp_memory.cli:stats", "Count what the memory file holds."),
+    "token": Command(
+        "mcp_memory.cli:token",
+        "Manage the tokens that clients show over tcp and http, in the file that --auth-token-file names: create NAME, "
+        "list, revoke NAME. A token is shown once, when it is created; only its hash is kept.",
+        ("ACTION", "[NAME]"),
+        {
+            "scopes": Option("What it allows: read, write, admin, with commas between.", "SCOPES", tuple[str, ...]),
+            "expires": Option("When it ends: a length such as 30d or 12h, or a date such as 2026-12-31.", "WHEN"),
+        },
+    ),
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from mcp_memory.tools.registry import Tool
 
 log = logging.getLogger("mcp_memory")
 encode = msgspec.json.encode
+Watch = Callable[[Tool, str, float, bool], None]
 
 
 class Answer(msgspec.Struct):
@@ -52,6 +54,7 @@ class Desk:
         self.tools = tools
         self.limits = limits
         self.refusal = plain_refusal if plain_errors else refusal
+        self.watch: Watch | None = None  # told of every call: tool, origin, seconds, did it fail
 
     def call(
         self,
@@ -62,6 +65,16 @@ class Desk:
         at_once: bool = False,
     ) -> Answer:
         """Do it. Never raises what a caller could have caused. `at_once`: do it without waiting, or raise NotNow."""
+        if self.watch is None:
+            return self._call(tool, arguments, origin, errand, at_once)
+        started = perf_counter()
+        answer = self._call(tool, arguments, origin, errand, at_once)
+        self.watch(tool, origin, perf_counter() - started, answer.is_error)
+        return answer
+
+    def _call(
+        self, tool: Tool, arguments: bytes | msgspec.Raw, origin: str, errand: Errand | None, at_once: bool
+    ) -> Answer:
         try:
             _refuse_nul(arguments)
             values = tool.decode(arguments, self.limits)

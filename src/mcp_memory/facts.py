@@ -107,6 +107,10 @@ class BadInput(MemoryFault):
     """Arguments that cannot be accepted, with what would be."""
 
 
+# What a token may allow, each including those before it; a tool needs one of them.
+SCOPES = ("read", "write", "admin")
+
+
 class Limits(msgspec.Struct, frozen=True):
     """How much one call may carry or ask for. Each is a setting; the defaults are the documented ones."""
 

@@ -79,7 +79,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     bind: Annotated[
         str,
         Meta(
-            description="The address for tcp and http. One that other computers can reach is refused without a token.",
+            description="The address for tcp and http. One that other computers can reach is refused without a token "
+            "(see --allow-unauthenticated).",
             extra={"value": "HOST:PORT"},
         ),
     ] = "127.0.0.1:8080"
@@ -94,10 +95,101 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     auth_token_file: Annotated[
         str,
         Meta(
-            description="A file that holds the token and nothing else. It is read if no token is given directly.",
+            description="A file that holds one token and nothing else, or the list of tokens that `mcp-memory token` "
+            "writes. A list that is changed holds within a second.",
             extra={"value": "FILE", "default": "none"},
         ),
     ] = ""
+    allow_unauthenticated: Annotated[
+        bool,
+        Meta(
+            description="Listen at an address that other computers can reach although nobody has to show a token. "
+            "Whoever reaches the port may then read and change everything."
+        ),
+    ] = False
+    tls_cert: Annotated[
+        str,
+        Meta(
+            description="A certificate with its chain, in PEM: tcp and http are then served over TLS only. Renewed "
+            "files are noticed.",
+            extra={"value": "FILE", "default": "none"},
+        ),
+    ] = ""
+    tls_key: Annotated[
+        str,
+        Meta(
+            description="The private key of the certificate, in PEM, where it is not in the same file.",
+            extra={"value": "FILE", "default": "none"},
+        ),
+    ] = ""
+    public_url: Annotated[
+        str,
+        Meta(
+            description="The address of the MCP endpoint as clients know it, such as https://memory.example/mcp. Its "
+            "name is allowed as a Host, and an OAuth token must be meant for it.",
+            extra={"value": "URL", "default": "the address listened on"},
+        ),
+    ] = ""
+    oauth_issuer: Annotated[
+        str,
+        Meta(
+            description="The authorization server whose access tokens (JWT) are accepted, exactly as their `iss` "
+            "names it. Needs `pip install mcp-memory[oauth]`.",
+            extra={"value": "URL", "default": "none"},
+        ),
+    ] = ""
+    oauth_audience: Annotated[
+        str,
+        Meta(
+            description="The `aud` that an OAuth token must name.",
+            extra={"value": "TEXT", "default": "the public URL"},
+        ),
+    ] = ""
+    oauth_jwks: Annotated[
+        str,
+        Meta(
+            description="Where the keys of the authorization server are: a URL, or a file.",
+            extra={"value": "URL|FILE", "default": "what the issuer's metadata names"},
+        ),
+    ] = ""
+    oauth_scope_prefix: Annotated[
+        str,
+        Meta(
+            description="What stands before read, write and admin in the scopes of OAuth tokens, such as `memory:`.",
+            extra={"value": "TEXT", "default": "nothing"},
+        ),
+    ] = ""
+    rate_limit: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="The most requests a second with one token, on average; twice as many may come at once.",
+            extra={"value": "N"},
+        ),
+    ] = 1000
+    max_parallel: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="The most long calls at a time with one token, and the most event streams.",
+            extra={"value": "N"},
+        ),
+    ] = 64
+    compress_from: Annotated[
+        int,
+        Meta(
+            ge=1,
+            description="HTTP answers from so many bytes on are sent compressed to clients that take gzip.",
+            extra={"value": "BYTES"},
+        ),
+    ] = 16384
+    audit: Annotated[
+        Literal["off", "refusals", "writes", "calls"],
+        Meta(
+            description="What tcp and http tell on stderr about who asks: nobody, who is refused, also who writes, "
+            "or every call. Names of tokens and tools, never a token and never what a call holds.",
+        ),
+    ] = "refusals"
     allowed_hosts: Annotated[
         tuple[str, ...],
         Meta(

@@ -260,6 +260,11 @@ class Space:
                 graph.apply(news)
             return graph
 
+    @property
+    def resident(self) -> tuple[Graph | None, int]:
+        """For who may not wait: the graph as it is now, if it is there, and how many entries it lags behind."""
+        return self._graph, len(self._pending)
+
     def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False) -> Any:
         """Run a planner under the write lock of every process, and make its plan true."""
         if at_once:

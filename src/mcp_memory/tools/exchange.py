@@ -93,7 +93,7 @@ class Reading:
             self.skip(line, str(fault))
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, scope="admin")
 def migrate(errand: Errand, source_path: str = "") -> dict[str, Any]:
     """Import another memory file into this memory: the official server's (JSONL), a journal (.mcpmem) or a SQLite
     database. Can be repeated without harm. Lines that cannot be read are kept beside the file and counted."""

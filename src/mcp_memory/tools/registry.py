@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from mcp_memory.changes import Plan
-from mcp_memory.facts import BadInput, Limits
+from mcp_memory.facts import SCOPES, BadInput, Limits
 from mcp_memory.tools.complaints import explain
 from mcp_memory.tools.schemas import input_schema
 
@@ -43,7 +43,9 @@ class Tool:
         idempotent: bool | None = None,
         heavy: bool = False,
         title: str | None = None,
+        scope: str | None = None,
     ) -> None:
+        """`scope`: what its caller must be allowed, if that is more than what reading or writing needs."""
         self.function = function
         self.name: str = function.__name__
         self.family = function.__module__.rpartition(".")[2]
@@ -59,6 +61,8 @@ class Tool:
         self.is_care = touches == "Curator"
         self.is_heavy = heavy
         self.writes = returns == "Plan" or self.is_errand
+        self.scope = scope or ("write" if self.writes else "read")
+        self.level = SCOPES.index(self.scope) + 1
         self.destructive = destructive
         self.idempotent = not self.writes if idempotent is None else idempotent
 
@@ -164,6 +168,7 @@ def tool(
     idempotent: bool | None = None,
     heavy: bool = False,
     title: str | None = None,
+    scope: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Register a function as a tool. `camel`: its arguments are camelCase on the wire. `heavy`: it may take long,

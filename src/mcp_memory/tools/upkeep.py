@@ -12,7 +12,7 @@ from mcp_memory.tools.registry import tool
 PARTS = ("", "-wal")
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, scope="admin")
 def compact(errand: Errand) -> dict[str, Any]:
     """Give back the disk space that deleted and replaced facts still take. No fact is lost; seldom needed."""
     errand.progress(0, None, "compacting")

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mcp_memory.wire.callers import Caller
     from mcp_memory.wire.serving import Service
 
 # So much may wait to be sent before a client that does not read is no longer served, and for how long then.
@@ -38,7 +40,11 @@ class Connection(asyncio.Protocol):
         self.is_lingering = False
         self.is_ending = False  # the server is: nothing new is begun
         self.client_has_ended = False  # it sends nothing more
-        self.heard = self.loop.time()
+        self.is_proven = False  # it has asked something that it may ask
+        self.is_private = False  # TLS
+        self.address = ""  # of the client
+        self.caller: Caller | None = None  # whose token it showed last
+        self.heard = self.came = self.loop.time()
         self._since = 0.0  # when it clogged, or began to linger
         self._room = threading.Event()  # a worker may send its next piece
         self._room.set()
@@ -50,6 +56,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.set_write_buffer_limits(high=MOST_UNSENT)
+        self.is_private = transport.get_extra_info("sslcontext") is not None
+        self.address = str((transport.get_extra_info("peername") or ("",))[0])
         _keep_alive(transport.get_extra_info("socket"))
         if not self.service.admit(self):
             self.turn_away()
@@ -69,7 +77,7 @@ class Connection(asyncio.Protocol):
         if self.is_lingering:
             return False
         self.ended()
-        return True  # what it asked is still answered
+        return not self.is_private  # what it asked is still answered, where half an end exists
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_gone = True
@@ -112,10 +120,16 @@ class Connection(asyncio.Protocol):
         patience = LINGER_SECONDS if self.is_lingering else CLOGGED_SECONDS
         if (self.is_clogged or self.is_lingering) and now - self._since > patience:
             self.transport.abort()
+        elif self.caller is not None and not self.is_lingering and self.caller.is_over(time.time()):
+            self.show_out()
 
     @property
     def is_at_work(self) -> bool:
         """Is anything asked that has not been answered?"""
+        raise NotImplementedError
+
+    def show_out(self) -> None:
+        """The token that let it in holds no longer."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -172,11 +186,12 @@ class Connection(asyncio.Protocol):
             return
         self.is_lingering = True
         self._since = self.loop.time()
-        if self.client_has_ended or not self.transport.can_write_eof():
+        if self.client_has_ended:
             self.transport.close()
             return
         self.read_if(True)
-        self.transport.write_eof()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
 
 
 def _keep_alive(its_socket: socket.socket | None) -> None:

@@ -60,6 +60,8 @@ class Exchange:
         self.is_over = False
         self.is_stream = False
         self._owes_news = False
+        self._allowance = connection.allowance
+        self._is_counted = ""
         self._spoke = connection.loop.time()
 
     @property
@@ -76,6 +78,7 @@ class Exchange:
     def wait(self, said: list[bytes]) -> None:
         """A worker has it now."""
         self.connection.exchange = self
+        self._count("calls")
         if self.client is not None:
             self.client.exchanges.add(self)
         self.deliver(said)
@@ -122,6 +125,7 @@ class Exchange:
         if self.is_over:
             return
         if self.session.streams:
+            self._count("streams")
             self.connection.exchange = self
             self.connection.service.hearers.add(self.connection)
             return
@@ -132,8 +136,18 @@ class Exchange:
         else:
             self.connection.reply(Reply(202))
 
+    def _count(self, what: str) -> None:
+        """Take note of what the caller takes of the server; of nothing, at the end."""
+        allowance = self._allowance
+        if self._is_counted:
+            setattr(allowance, self._is_counted, getattr(allowance, self._is_counted) - 1)
+        self._is_counted = what
+        if what:
+            setattr(allowance, what, getattr(allowance, what) + 1)
+
     def _end(self) -> None:
         self.is_over = True
+        self._count("")
         if self.client is not None:
             self.client.exchanges.discard(self)
 
@@ -185,6 +199,8 @@ class Stream:
     def __init__(self, connection: HttpConnection, client: Client) -> None:
         self.connection = connection
         self.client = client
+        self._allowance = connection.allowance
+        self._allowance.streams += 1
         self._owes_news = False
         self._spoke = connection.loop.time()
         connection.exchange = self
@@ -220,6 +236,7 @@ class Stream:
     def abandon(self) -> None:
         if self in self.client.streams:
             self.client.streams.remove(self)
+            self._allowance.streams -= 1
 
     def give_up(self) -> None:
         return

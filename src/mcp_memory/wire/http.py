@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
+from mcp_memory.wire.callers import ANYBODY
 from mcp_memory.wire.connection import SLICE_SECONDS, Connection
 from mcp_memory.wire.jsonrpc import INVALID_REQUEST, MOST_BYTES, Fault, refusal
 
 if TYPE_CHECKING:
     import asyncio
 
+    from mcp_memory.wire.callers import Allowance, Caller
     from mcp_memory.wire.exchange import Exchange, Stream
     from mcp_memory.wire.serving import Service
     from mcp_memory.wire.streamable import Endpoint
 
 MOST_OF_A_HEAD = 65_536
+MOST_HEADERS = 128
 REQUEST_SECONDS = 60.0  # from the first byte of a request to its last
+HEAD_SECONDS = 10.0  # from the first byte of a request to the end of its head
 IDLE_SECONDS = 120.0  # between two requests
 PIECE = 65_536  # a larger body is not copied for the sake of its head
 
@@ -39,6 +43,7 @@ REASONS = {
     408: "Request Timeout",
     413: "Content Too Large",
     415: "Unsupported Media Type",
+    429: "Too Many Requests",
     431: "Request Header Fields Too Large",
     503: "Service Unavailable",
 }
@@ -53,11 +58,14 @@ class Reply(NamedTuple):
     status: int
     body: bytes = b""
     headers: bytes = b""
+    reason: str = ""  # a word for the log, where somebody is refused
 
 
-def refused(status: int, why: str, headers: bytes = b"", code: int = INVALID_REQUEST, ident: bytes = b"null") -> Reply:
+def refused(
+    status: int, why: str, headers: bytes = b"", code: int = INVALID_REQUEST, ident: bytes = b"null", reason: str = ""
+) -> Reply:
     """A refusal, in words that an MCP client shows."""
-    return Reply(status, refusal(Fault(code, why, ident)), JSON + headers)
+    return Reply(status, refusal(Fault(code, why, ident)), JSON + headers, reason)
 
 
 class Request:
@@ -65,6 +73,9 @@ class Request:
 
     __slots__ = (
         "begun",
+        "caller",
+        "cors",
+        "header_count",
         "headers",
         "is_complete",
         "is_old",
@@ -81,6 +92,9 @@ class Request:
         self.method = b""
         self.target = b""
         self.headers: dict[bytes, bytes] = {}
+        self.header_count = 0
+        self.caller: Caller = ANYBODY
+        self.cors = b""  # lines that let the page of a browser read the answer
         self.parts: list[bytes] = []
         self.size = 0  # of the head, then of the body
         self.refusal: Reply | None = None
@@ -174,6 +188,10 @@ class HttpConnection(Connection):
         request = self._coming
         if request is None or not self._is_in_head:  # a trailer is no header
             return
+        request.header_count += 1
+        if request.header_count > MOST_HEADERS:
+            request.refusal = TOO_MANY_HEADERS
+            raise ValueError(TOO_MANY_HEADERS)
         name, value = name.lower(), value.strip(b" \t")
         headers = request.headers
         headers[name] = headers[name] + b", " + value if name in headers else value
@@ -195,7 +213,7 @@ class HttpConnection(Connection):
         request.method = self._parser.get_method()
         request.keep_alive = self._parser.should_keep_alive()
         request.is_old = self._parser.get_http_version() == "1.0"
-        request.refusal = self.endpoint.check(request, self.local)
+        request.refusal = self.endpoint.check(request, self)
         length = request.header(b"content-length")
         if request.refusal is None and length and int(length) > MOST_BYTES:
             request.refusal = TOO_LARGE
@@ -236,7 +254,7 @@ class HttpConnection(Connection):
                 break
             request = self._answering = self._waiting.popleft()
             if request.refusal is not None:
-                self.reply(request.refusal)
+                self.endpoint.gate.refuse(request.refusal, request, self)
             else:
                 self.endpoint.answer(request, self)
         self._is_going_on = False
@@ -251,7 +269,7 @@ class HttpConnection(Connection):
         request = self._answering
         assert request is not None
         keep = request.keep_alive and not self.is_ending
-        head = [STATUS_LINES[reply.status], b"date: ", self.service.date, b"\r\n", reply.headers]
+        head = [STATUS_LINES[reply.status], b"date: ", self.service.date, b"\r\n", reply.headers, request.cors]
         if reply.status != 204:
             head.append(b"content-length: %d\r\n" % len(reply.body))
         if not keep:
@@ -285,9 +303,10 @@ class HttpConnection(Connection):
         """Begin to answer with events."""
         assert self._answering is not None
         self._is_chunked = not self._answering.is_old
+        cors = self._answering.cors
         ending = b"transfer-encoding: chunked\r\n" if self._is_chunked else b"connection: close\r\n"
         self.transport.write(
-            b"".join((STATUS_LINES[200], b"date: ", self.service.date, b"\r\n", EVENTS, ending, b"\r\n"))
+            b"".join((STATUS_LINES[200], b"date: ", self.service.date, b"\r\n", EVENTS, cors, ending, b"\r\n"))
         )
 
     def send_event(self, message: bytes) -> None:
@@ -350,10 +369,19 @@ class HttpConnection(Connection):
             return
         if self.exchange is not None:
             self.exchange.tick(now)
-        elif self._coming is not None and self.transport.is_reading() and now - self._coming.begun > REQUEST_SECONDS:
+        elif self._coming is not None and self.transport.is_reading() and now - self._coming.begun > self._patience:
             self._break_off(TOO_SLOW)
         elif self._coming is None and not self.is_at_work and now - self.heard > IDLE_SECONDS:
             self.transport.close()
+
+    @property
+    def allowance(self) -> Allowance:
+        """Of whoever asks what is answered now."""
+        return ANYBODY.allowance if self._answering is None else self._answering.caller.allowance
+
+    @property
+    def _patience(self) -> float:
+        return HEAD_SECONDS if self._is_in_head else REQUEST_SECONDS
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────
 
@@ -368,6 +396,12 @@ class HttpConnection(Connection):
         if self.exchange is not None:
             self.exchange.give_up()
 
+    def show_out(self) -> None:
+        # Each request shows its token anew; only what goes on by itself must be ended.
+        self.caller = None
+        if self.exchange is not None and not self.exchange.is_at_work:
+            self.exchange.finish()
+
     def finish(self) -> None:
         if self.exchange is not None:
             self.exchange.finish()
@@ -376,5 +410,8 @@ class HttpConnection(Connection):
 
 TOO_LARGE = refused(413, f"The body is larger than {MOST_BYTES >> 20} MiB. Send less in one call.")
 TOO_LONG_A_HEAD = refused(431, f"The head of the request is longer than {MOST_OF_A_HEAD >> 10} KiB.")
-TOO_SLOW = refused(408, f"The request did not come to its end within {REQUEST_SECONDS:g} s.")
+TOO_MANY_HEADERS = refused(431, f"The request has more than {MOST_HEADERS} headers.")
+TOO_SLOW = refused(
+    408, f"The request did not come in time: {HEAD_SECONDS:g} s for its head, {REQUEST_SECONDS:g} s for all of it."
+)
 TOO_MANY = refused(503, "Too many connections. Try again when others have closed theirs.", b"retry-after: 1\r\n")

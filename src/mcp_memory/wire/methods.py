@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_memory.facts import MemoryFault
 from mcp_memory.wire import resources
 from mcp_memory.wire.eras import ANYTHING, NEWEST_HANDSHAKE, NOTHING, Era
 from mcp_memory.wire.jsonrpc import (
@@ -75,6 +76,9 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
     tool = desk.tools.get(name)
     if tool is None:
         return unknown_tool(session, ident, name)
+    if tool.level > session.level:
+        allowed = f"{name} needs a token with the scope {tool.scope}, which this one has not. Nothing was changed."
+        return told(session, era, ident, desk.refusal(MemoryFault(allowed)))
     origin = session.origin if params.meta is None else session.sender(params.meta)
     if tool.is_errand and not session.in_batch:
         from mcp_memory.wire.errands import LongCall

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_memory.facts import NotNow
+from mcp_memory.facts import SCOPES, NotNow
 from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import (
     ABSENT,
@@ -51,9 +51,12 @@ ERAS_AS_SENT = {encode(version): era for version, era in STATELESS_ERAS.items()}
 class Session:
     """One client's conversation."""
 
-    def __init__(self, offer: Offer, transport: str = "stdio", *, at_once: bool = False) -> None:
-        """`at_once`: whoever hands us lines must not be kept waiting."""
+    def __init__(
+        self, offer: Offer, transport: str = "stdio", *, at_once: bool = False, level: int = len(SCOPES)
+    ) -> None:
+        """`at_once`: whoever hands us lines must not be kept waiting. `level`: how many of SCOPES it has."""
         self.offer = offer
+        self.level = level
         self.transport = transport
         self.at_once = at_once
         self.client: object = self  # whose conversation it is: its forks share this
@@ -91,7 +94,7 @@ class Session:
 
     def fork(self) -> Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
-        fork = Session(self.offer, self.transport, at_once=self.at_once)
+        fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level)
         fork.client, fork.era, fork.origin = self.client, self.era, self.origin
         fork.subscribed, fork.shook_hands = self.subscribed, self.shook_hands
         return fork

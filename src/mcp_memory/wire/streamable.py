@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from mcp_memory.wire.callers import ANYBODY, Caller
 from mcp_memory.wire.eras import STATELESS_ERAS
 from mcp_memory.wire.exchange import Exchange, Stream
+from mcp_memory.wire.gate import TOO_MUCH, Gate
 from mcp_memory.wire.http import JSON, Reply, refused
 from mcp_memory.wire.jsonrpc import (
     ABSENT,
@@ -25,22 +27,22 @@ from mcp_memory.wire.jsonrpc import (
     refusal,
 )
 from mcp_memory.wire.mirror import HEADER_MISMATCH, mismatch
+from mcp_memory.wire.pages import pages
 from mcp_memory.wire.session import META, UNSUPPORTED_VERSION, Session
 
 if TYPE_CHECKING:
     from mcp_memory.wire.http import HttpConnection, Request
+    from mcp_memory.wire.pages import Page
     from mcp_memory.wire.serving import Service
 
 PATHS = frozenset({b"/mcp", b"/mcp/"})
 METHODS = b"POST, GET, DELETE"
 SESSION_ID = b"mcp-session-id"
 MOST_CLIENTS = 1024
+MOST_OF_ONE_CALLER = 256
+MOST_STREAMS_OF_ONE_CLIENT = 16
 CLIENT_SECONDS = 24 * 3600.0  # a client that asked nothing for so long begins anew
 
-FOREIGN = refused(403, "Forbidden: the Host or the Origin of the request is not one of this server's.")
-STRANGER = refused(
-    401, "Unauthorized: send Authorization: Bearer and the token.", b'www-authenticate: Bearer realm="mcp-memory"\r\n'
-)
 NOWHERE = refused(404, "Not found: the server is at /mcp.")
 NO_SUCH_METHOD = refused(405, f"Method not allowed: {METHODS.decode()}.", b"allow: " + METHODS + b"\r\n")
 EMPTY = refused(400, "Parse error: the body is empty", code=PARSE_ERROR)
@@ -56,8 +58,9 @@ NO_SESSION_ID = "Bad request: send the Mcp-Session-Id that initialize was answer
 class Client:
     """A client that shook hands: its conversation, its open streams, and what it is waiting for."""
 
-    def __init__(self, session: Session, now: float) -> None:
+    def __init__(self, session: Session, now: float, caller: Caller = ANYBODY) -> None:
         self.session = session
+        self.caller = caller
         self.used = now
         self.streams: list[Stream] = []
         self.exchanges: set[Exchange] = set()
@@ -74,23 +77,25 @@ class Endpoint:
         self.service = service
         self.offer = service.offer
         self.clients: dict[bytes, Client] = {}
+        self.gate = Gate(service)
+        self.pages: dict[bytes, Page] = pages(self)
 
     # ── before the body ──────────────────────────────────────────────────────────────────────────
 
-    def check(self, request: Request, local: str) -> Reply | None:
-        """Why a request with this head is refused, if it is."""
-        wrong = self._check_sender(request, local)
-        if wrong is None:
-            wrong = self._check_post(request) if request.method == b"POST" else self._check_other(request)
-        return wrong
-
-    def _check_sender(self, request: Request, local: str) -> Reply | None:
-        access = self.service.access
-        if not access.is_called_rightly(request.header(b"host"), request.header(b"origin"), local):
-            return FOREIGN
-        if not access.is_open and not access.admits(request.header(b"authorization")):
-            return STRANGER
-        return None if request.target.partition(b"?")[0] in PATHS else NOWHERE
+    def check(self, request: Request, connection: HttpConnection) -> Reply | None:
+        """Why a request with this head is refused, if it is; or its answer, if that needs nothing more."""
+        wrong = self.gate.check_names(request, connection)
+        if wrong is not None:
+            return wrong
+        path = request.target.partition(b"?")[0]
+        if request.method in (b"GET", b"HEAD") and (page := self.pages.get(path)) is not None:
+            return page(request, connection)
+        wrong = self.gate.check_sender(request, connection)
+        if wrong is not None:
+            return wrong
+        if path not in PATHS:
+            return NOWHERE
+        return self._check_post(request) if request.method == b"POST" else self._check_other(request)
 
     def _check_post(self, request: Request) -> Reply | None:
         kind = request.header(b"content-type").partition(b";")[0].strip().lower()
@@ -122,7 +127,11 @@ class Endpoint:
         else:
             reply = self._get(request, connection) if request.method == b"GET" else self._delete(request)
         if reply is not None:
-            connection.reply(reply)
+            self.gate.refuse(reply, request, connection)
+
+    def _session(self, caller: Caller) -> Session:
+        via = "http" if caller.name in ("", "default") else f"http as {caller.name}"
+        return Session(self.offer, via, at_once=True, level=caller.level)
 
     def _post_stateless(
         self, request: Request, connection: HttpConnection, message: Message | None, body: bytes
@@ -134,9 +143,10 @@ class Endpoint:
             return Reply(400, refusal(fault), JSON)
         if message.id is ABSENT:
             return Reply(202)  # this revision has no notification that could matter here
-        wrong = self._check_stateless(request, message, bytes(message.id))
+        ident = bytes(message.id)
+        wrong = self._check_stateless(request, message, ident) or self.gate.check_scope(request, message, ident)
         if wrong is None:
-            session = Session(self.offer, "http", at_once=True)
+            session = self._session(request.caller)
             self._hold(Exchange(connection, session, message, accepted(request)), message, body)
         return wrong
 
@@ -161,8 +171,8 @@ class Endpoint:
             return wrong
         key = request.header(SESSION_ID)
         if not key and message is not None and message.method == "initialize" and ident != NULL:
-            return self._begin(message, body)
-        client = self._client(key)
+            return self._begin(request.caller, message, body)
+        client = self._client(key, request.caller)
         if client is None:
             return refused(404, UNKNOWN_CLIENT, ident=ident) if key else refused(400, NO_SESSION_ID, ident=ident)
         return self._ask(client, request, connection, message, body)
@@ -173,6 +183,8 @@ class Endpoint:
         method = "" if message is None else message.method
         if not body.strip():
             return EMPTY
+        if message is not None and (wrong := self.gate.check_scope(request, message, bytes(message.id) or NULL)):
+            return wrong
         if message is not None and method == "initialize":
             return Reply(200, b"".join(client.session.accept(message, body)), JSON)
         if message is not None and method == "notifications/cancelled":
@@ -213,32 +225,43 @@ class Endpoint:
 
     # ── clients that shook hands ─────────────────────────────────────────────────────────────────
 
-    def _begin(self, message: Message, body: bytes) -> Reply:
-        if len(self.clients) >= MOST_CLIENTS and not self._forget_one():
+    def _begin(self, caller: Caller, message: Message, body: bytes) -> Reply:
+        mine = caller if caller is not ANYBODY and caller.allowance.sessions >= MOST_OF_ONE_CALLER else None
+        if (mine or len(self.clients) >= MOST_CLIENTS) and not self._forget_one(mine):
             return TOO_MANY_CLIENTS
-        session = Session(self.offer, "http", at_once=True)
+        session = self._session(caller)
         said = b"".join(session.accept(message, body))
         if not session.shook_hands:
             return Reply(200, said, JSON)
         key = os.urandom(24).hex().encode()
-        self.clients[key] = Client(session, self.service.loop.time())
+        self.clients[key] = Client(session, self.service.loop.time(), caller)
+        caller.allowance.sessions += 1
         return Reply(200, said, JSON + b"mcp-session-id: " + key + b"\r\n")
 
-    def _forget_one(self) -> bool:
-        """Make room: the client that has been silent for longest must begin anew."""
-        idle = [key for key, client in self.clients.items() if client.is_idle]
+    def _forget_one(self, caller: Caller | None) -> bool:
+        """Make room: the client (of this caller) that has been silent for longest must begin anew."""
+        idle = [
+            key
+            for key, client in self.clients.items()
+            if client.is_idle and (caller is None or client.caller.allowance is caller.allowance)
+        ]
         if idle:
-            del self.clients[min(idle, key=lambda key: self.clients[key].used)]
+            self._forget(min(idle, key=lambda key: self.clients[key].used))
         return bool(idle)
 
-    def _client(self, key: bytes) -> Client | None:
+    def _forget(self, key: bytes) -> None:
+        self.clients.pop(key).caller.allowance.sessions -= 1
+
+    def _client(self, key: bytes, caller: Caller) -> Client | None:
         client = self.clients.get(key)
-        if client is None:
+        # An id that was overheard is worth nothing with another token.
+        if client is None or client.caller.name != caller.name:
             return None
         now = self.service.loop.time()
         if client.is_idle and now - client.used > CLIENT_SECONDS:
-            del self.clients[key]
+            self._forget(key)
             return None
+        client.session.level = caller.level
         client.used = now
         return client
 
@@ -247,12 +270,17 @@ class Endpoint:
         if wrong is not None:
             return wrong
         key = request.header(SESSION_ID)
-        return self._client(key) or (refused(404, UNKNOWN_CLIENT) if key else refused(400, NO_SESSION_ID))
+        return self._client(key, request.caller) or (
+            refused(404, UNKNOWN_CLIENT) if key else refused(400, NO_SESSION_ID)
+        )
 
     def _get(self, request: Request, connection: HttpConnection) -> Reply | None:
         client = self._of_client(request)
         if isinstance(client, Reply):
             return client
+        allowance = request.caller.allowance
+        if allowance.streams >= allowance.most or len(client.streams) >= MOST_STREAMS_OF_ONE_CLIENT:
+            return TOO_MUCH
         Stream(connection, client)
         return None
 
@@ -260,7 +288,7 @@ class Endpoint:
         client = self._of_client(request)
         if isinstance(client, Reply):
             return client
-        del self.clients[request.header(SESSION_ID)]
+        self._forget(request.header(SESSION_ID))
         for stream in list(client.streams):
             stream.finish()
         for exchange in client.exchanges:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.facts import SCOPES
+from mcp_memory.wire.access import MOST_OF_A_TOKEN
+from mcp_memory.wire.callers import ALL, NOBODY, Denied
 from mcp_memory.wire.connection import SLICE_SECONDS, Connection
 from mcp_memory.wire.jsonrpc import Fault, refusal
 from mcp_memory.wire.lines import Lines, TooLong
@@ -15,12 +18,14 @@ from mcp_memory.wire.methods import updates
 from mcp_memory.wire.session import Session
 
 if TYPE_CHECKING:
+    from mcp_memory.wire.callers import Allowance
     from mcp_memory.wire.serving import Service
 
 FULL, UNAUTHORIZED = -32000, -32001
 FIRST_LINE_SECONDS = 30.0
 LINE_SECONDS = 60.0  # without a byte of a line that was begun
-MOST_OF_A_TOKEN = 4096
+# A client that asks more often than it may is answered as often as it may.
+SLOWED_SECONDS = 0.05
 # What may wait behind a call before no more is read: the client will notice, and memory will not.
 MOST_WAITING = 1024 * 1024
 PIECE = 65_536  # answers are collected into pieces of about this size
@@ -32,14 +37,14 @@ class TcpConnection(Connection):
 
     def __init__(self, service: Service) -> None:
         super().__init__(service)
-        self.session = Session(service.offer, "tcp", at_once=True)
+        self.session = Session(service.offer, "tcp", at_once=True, level=ALL if service.access.is_open else NOBODY)
         self._lines = Lines()
         self._pending: deque[bytes | TooLong] = deque()
         self._is_known = service.access.is_open
         self._greeting = b""  # what a stranger has sent so far
         self._has_spoken = False
+        self._allowance: Allowance | None = None
         self._owes_news = False  # others wrote while the client did not read
-        self._came = self.heard
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,6 +56,7 @@ class TcpConnection(Connection):
             data = self._after_token(data)
         if data:
             lines = self._lines.feed(data)
+            self.is_proven = self.is_proven or (self._is_known and bool(lines))
             self._has_spoken = self._has_spoken or bool(lines)
             self._pending.extend(lines)
             self.go_on()
@@ -59,12 +65,39 @@ class TcpConnection(Connection):
         """What follows the token, once it has come and is right."""
         greeting = self._greeting + data
         token, line_end, rest = greeting.partition(b"\n")
-        if len(token) > MOST_OF_A_TOKEN or (line_end and not self.service.access.admits(token.strip())):
-            self._part(UNAUTHORIZED, "Authentication required: send the bearer token as the first line.")
-            return b""
+        if line_end or len(token) > MOST_OF_A_TOKEN:
+            try:
+                self._let_in(token.strip()[:MOST_OF_A_TOKEN])
+            except Denied as denied:
+                self._turn_off(denied)
+                return b""
         self._is_known = self._has_spoken = bool(line_end)
         self._greeting = b"" if line_end else greeting
         return rest
+
+    def _let_in(self, token: bytes) -> None:
+        caller = self.service.access.recognise(token)
+        if caller.level == NOBODY:
+            raise Denied("insufficient_scope", f"this token has none of the scopes {', '.join(SCOPES)}")
+        if caller.allowance.sessions >= caller.allowance.most:
+            raise Denied("too_much_at_once", "too many connections with this token", is_passing=True)
+        caller.allowance.sessions += 1
+        self.caller, self._allowance = caller, caller.allowance
+        self.session.level = caller.level
+        if caller.name not in ("", "default"):
+            self.session.transport = self.session.origin = f"tcp as {caller.name}"
+
+    def _turn_off(self, denied: Denied) -> None:
+        self.service.meters.refusals[denied.reason] += 1
+        self.service.audit.refused(401, denied.reason, self.address)
+        why = f"Authentication required: send the bearer token as the first line ({denied.text})."
+        self._part(UNAUTHORIZED, why, {"retryable": True} if denied.is_passing else None)
+
+    def show_out(self) -> None:
+        self.caller = None
+        self._pending.clear()
+        self.session.give_up()
+        self._part(UNAUTHORIZED, "The token of this connection has expired or was revoked.")
 
     def ended(self) -> None:
         self._pending.extend(self._lines.end() if self._is_known else [])
@@ -74,6 +107,9 @@ class TcpConnection(Connection):
 
     def gone(self) -> None:
         self._pending.clear()
+        if self._allowance is not None:
+            self._allowance.sessions -= 1
+            self._allowance = None
         self.session.give_up()
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────
@@ -84,6 +120,9 @@ class TcpConnection(Connection):
         self._owes_news = self._owes_news and self.is_clogged
         size = 0
         while self._pending and self._may_answer():
+            if self._allowance is not None and not self._allowance.take(self.loop.time()):
+                self.loop.call_later(SLOWED_SECONDS, self.go_on_soon)
+                break
             line = self._pending.popleft()
             answers = self.session.refuse(line) if isinstance(line, TooLong) else self.session.receive(line)
             said += answers
@@ -152,7 +191,7 @@ class TcpConnection(Connection):
 
     def tick(self, now: float) -> None:
         super().tick(now)
-        if not self._has_spoken and not self.is_lingering and now - self._came > FIRST_LINE_SECONDS:
+        if not self._has_spoken and not self.is_lingering and now - self.came > FIRST_LINE_SECONDS:
             self._part(FULL, f"No line came within {FIRST_LINE_SECONDS:g} s.")
         elif self._lines.is_begun and self.transport.is_reading() and now - self.heard > LINE_SECONDS:
             self._part(FULL, f"The line did not end; nothing more came for {LINE_SECONDS:g} s.")
