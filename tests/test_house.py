@@ -33,6 +33,7 @@ INNER = (
     "views",
     "walks",
     "drawing",
+    "history",
     "search",
     "tools",
     "curation",

@@ -150,6 +150,42 @@ class EntityAbsorbed(Change, frozen=True, tag=19):
     into: int
 
 
+class EntityReverted(Change, frozen=True, tag=20):
+    """Type, status and time of change of an entity are again what they were."""
+
+    id: int
+    entity_type: str
+    status: str
+    updated_at: str
+
+
+class ObservationReverted(Change, frozen=True, tag=21):
+    """An observation that is there is again exactly what it was."""
+
+    entity: int
+    fact: Observation
+
+
+class RelationReverted(Change, frozen=True, tag=22):
+    """A relation that is there, between the same ends, is again exactly what it was."""
+
+    fact: Relation
+
+
+class ReflectionReverted(Change, frozen=True, tag=23):
+    fact: Reflection
+
+
+class ReflectionDeleted(Change, frozen=True, tag=24):
+    id: int
+
+
+class CallsUndone(Change, frozen=True, tag=25):
+    """The changes after this one take back these calls. By itself it changes nothing."""
+
+    calls: list[int]
+
+
 AnyChange = (
     EntityCreated
     | EntityAltered
@@ -170,7 +206,22 @@ AnyChange = (
     | ObservationRestored
     | RelationRestored
     | ReflectionRestored
+    | EntityReverted
+    | ObservationReverted
+    | RelationReverted
+    | ReflectionReverted
+    | ReflectionDeleted
+    | CallsUndone
 )
+
+
+class Was(msgspec.Struct, array_like=True):
+    """What an entry altered, as it was before its call. What it touched and is not in here was not there."""
+
+    entities: list[Entity] = []  # without their observations
+    observations: list[tuple[int, Observation]] = []  # each with the entity it belonged to
+    relations: list[Relation] = []
+    reflections: list[Reflection] = []
 
 
 class Entry(msgspec.Struct):
@@ -182,6 +233,12 @@ class Entry(msgspec.Struct):
     origin: str = ""
     tool: str = ""
     part: int = 0
+    was: Was | None = None  # only where a store that keeps history is asked for it
+
+    @property
+    def call(self) -> int:
+        """The number of the call that this entry is a piece of: that of its first piece."""
+        return self.seq - self.part
 
 
 class Plan:
@@ -198,3 +255,5 @@ class Plan:
 
 encode_changes = msgspec.msgpack.Encoder().encode
 decode_changes = msgspec.msgpack.Decoder(list[AnyChange]).decode
+encode_was = msgspec.msgpack.Encoder().encode
+decode_was = msgspec.msgpack.Decoder(Was).decode

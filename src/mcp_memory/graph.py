@@ -19,25 +19,31 @@ import msgspec
 
 from mcp_memory.changes import (
     AnyChange,
+    CallsUndone,
     EntityAbsorbed,
     EntityAltered,
     EntityCreated,
     EntityDeleted,
     EntityRestored,
+    EntityReverted,
     Entry,
     ObservationFlagged,
     ObservationRestored,
+    ObservationReverted,
     ObservationsAdded,
     ObservationsDeleted,
     ObservationsMoved,
     ObservationSuperseded,
     ReflectionAdded,
+    ReflectionDeleted,
     ReflectionRestored,
+    ReflectionReverted,
     RelationCreated,
     RelationDeleted,
     RelationEnded,
     RelationRepointed,
     RelationRestored,
+    RelationReverted,
     RelationRevived,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
@@ -111,6 +117,14 @@ class Graph:
         self.entity_count, self.observation_count = counts.entities, counts.observations
         self.relation_count = counts.relations
         self.type_counts, self.relation_type_counts = Counter(counts.types), Counter(counts.relation_types)
+
+    @property
+    def base(self) -> Base | None:
+        return self._base
+
+    def fresh(self) -> Graph:
+        """Another graph on the same base, without what changed since: nothing is copied but the names."""
+        return Graph(self._base)
 
     # ── questions ────────────────────────────────────────────────────────────────────────────────
 
@@ -404,6 +418,9 @@ class Graph:
         # A copy: the entry may live on in a feed, and facts of the graph are altered in place.
         self.insert(msgspec.structs.replace(fact, observations=[copy(seen) for seen in fact.observations]))
 
+    def _entity_reverted(self, change: EntityReverted, at: str) -> None:
+        self._altered(EntityAltered(change.id, change.entity_type, change.status), change.updated_at)
+
     # ── changes: observations ────────────────────────────────────────────────────────────────────
 
     def _observed(self, change: ObservationsAdded, at: str) -> None:
@@ -454,6 +471,14 @@ class Graph:
         insort(entity.observations, copy(change.fact), key=by_id)
         self.next_observation = max(self.next_observation, change.fact.id + 1)
         self.observation_count += change.fact.superseded_at is None
+        self._spoil(entity)
+
+    def _observation_reverted(self, change: ObservationReverted, at: str) -> None:
+        entity = self.by_id.mutable(change.entity)
+        for place, seen in enumerate(entity.observations):
+            if seen.id == change.fact.id:
+                entity.observations[place] = copy(change.fact)
+                self.observation_count += (change.fact.superseded_at is None) - (seen.superseded_at is None)
         self._spoil(entity)
 
     # ── changes: relations ───────────────────────────────────────────────────────────────────────
@@ -564,11 +589,21 @@ class Graph:
     def _relation_restored(self, change: RelationRestored, at: str) -> None:
         self.keep(copy(change.fact))
 
+    def _relation_reverted(self, change: RelationReverted, at: str) -> None:
+        relation, fact = self.relations.mutable(change.fact.id), change.fact
+        if relation.is_active != fact.is_active:
+            self._count(relation, 1 if fact.is_active else -1)
+        relation.created_at, relation.context, relation.ended_at = fact.created_at, fact.context, fact.ended_at
+        self._spoil_relation(relation)
+
     # ── changes: reflections ─────────────────────────────────────────────────────────────────────
 
     def remember(self, reflection: Reflection) -> None:
         """Take in a reflection as it is."""
+        is_late = reflection.id < next(reversed(self.reflections), 0)
         self.reflections[reflection.id] = reflection
+        if is_late:
+            self.reflections = dict(sorted(self.reflections.items()))
         self.next_reflection = max(self.next_reflection, reflection.id + 1)
 
     def _reflected(self, change: ReflectionAdded, at: str) -> None:
@@ -578,6 +613,15 @@ class Graph:
 
     def _reflection_restored(self, change: ReflectionRestored, at: str) -> None:
         self.remember(copy(change.fact))
+
+    def _reflection_reverted(self, change: ReflectionReverted, at: str) -> None:
+        self.reflections[change.fact.id] = copy(change.fact)
+
+    def _unreflected(self, change: ReflectionDeleted, at: str) -> None:
+        del self.reflections[change.id]
+
+    def _undone(self, change: CallsUndone, at: str) -> None:
+        """What was taken back is told by the changes beside this one."""
 
 
 def _ends(relation: Relation) -> tuple[int, ...]:
@@ -611,4 +655,10 @@ APPLY: dict[type[AnyChange], Callable[[Graph, Any, str], None]] = {
     ObservationRestored: Graph._observation_restored,
     RelationRestored: Graph._relation_restored,
     ReflectionRestored: Graph._reflection_restored,
+    EntityReverted: Graph._entity_reverted,
+    ObservationReverted: Graph._observation_reverted,
+    RelationReverted: Graph._relation_reverted,
+    ReflectionReverted: Graph._reflection_reverted,
+    ReflectionDeleted: Graph._unreflected,
+    CallsUndone: Graph._undone,
 }

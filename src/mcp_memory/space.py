@@ -18,10 +18,13 @@ from typing import TYPE_CHECKING, Any, cast
 from mcp_memory.changes import AnyChange, Entry, Plan
 from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
+from mcp_memory.history.images import nothing, was
+from mcp_memory.history.moment import AsOf
 from mcp_memory.search.seeker import Seeker
-from mcp_memory.stores.store import Store, StoreBusy, StoreFault
+from mcp_memory.stores.store import CannotHold, History, Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
+    from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
     from mcp_memory.search.vectors import Vectors
     from mcp_memory.stores.store import ColdStore, Finding
@@ -41,6 +44,11 @@ CHANGES_PER_ENTRY = 5000
 # A search waits so long for what lacks a vector, if it is no more than this.
 SOON_EMBEDDED = 64
 FIRST_EMBEDDING_SECONDS, EMBEDDING_SECONDS = 1.0, 0.3
+
+NO_HISTORY = (
+    "{path} is of a format that keeps no history: only what is true now stands in it. A SQLite memory keeps it: "
+    "set the memory file to a .db path and run `mcp-memory import {path}`."
+)
 
 
 def utc_now() -> str:
@@ -140,6 +148,8 @@ class Space:
         self._unsettled = threading.Event()
         self._closing = threading.Event()
         self._last_write = 0.0
+        self._history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
+        self._past_graphs: PastGraphs | None = None
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
         self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
         self._loader: threading.Thread | None = None
@@ -158,6 +168,8 @@ class Space:
         """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow."""
         if tool.is_heavy or tool.is_care:
             return self._care(tool, values, origin, at_once)
+        if tool.asks_past or values.__class__ is AsOf:
+            return self._call_with_past(tool, values, origin, at_once)
         if tool.is_errand:
             errand = errand or Errand()
             errand.space, errand.origin, errand.tool = self, origin, tool.name
@@ -197,6 +209,18 @@ class Space:
         """The graph, up to date, and nobody alters it meanwhile."""
         with self._lock:
             yield self.graph()
+
+    def _call_with_past(self, tool: Tool, values: tuple[Any, ...], origin: str, at_once: bool) -> Any:
+        """A call that is about the past, or about the graph as it was."""
+        if at_once:  # it may have to read far
+            raise NotNow
+        if tool.writes:
+            return self.commit(lambda graph: tool.function(self.past(graph, origin), *values), origin, tool.name)
+        with self._lock:
+            self.store.settle()  # who is gone, and what whom concerns, is told by projections
+            if isinstance(values, AsOf):
+                return tool.function(self.graph_at(values.moment), *values)
+            return tool.function(self.past(self.graph(), origin), *values)
 
     def _read_at_once(self, tool: Tool, values: tuple[Any, ...]) -> Any:
         if not self._lock.acquire(blocking=False):
@@ -300,7 +324,7 @@ class Space:
                 graph = self.graph()
                 plan = planner(graph)
                 if plan.changes:
-                    entries = self._entries(graph.seq, plan.changes, origin, tool)
+                    entries = self._entries(graph, plan.changes, origin, tool)
                     self.store.write(entries)
             if entries:
                 # Committed. The graph takes it in when it is next asked, which is after the reply.
@@ -308,12 +332,38 @@ class Space:
                 self._wrote()
             return plan.answer(self.graph()) if callable(plan.answer) else plan.answer
 
-    def _entries(self, seq: int, changes: list[AnyChange], origin: str, tool: str) -> list[Entry]:
+    def _entries(self, graph: Graph, changes: list[AnyChange], origin: str, tool: str) -> list[Entry]:
         at = self.clock()
+        first = graph.seq + 1
+        pieces = [changes[start : start + CHANGES_PER_ENTRY] for start in range(0, len(changes), CHANGES_PER_ENTRY)]
+        look = was if self._history is not None else nothing
         return [
-            Entry(seq + 1 + part, at, changes[start : start + CHANGES_PER_ENTRY], origin, tool, part)
-            for part, start in enumerate(range(0, len(changes), CHANGES_PER_ENTRY))
+            Entry(first + part, at, piece, origin, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
         ]
+
+    # ── history ──────────────────────────────────────────────────────────────────────────────────
+
+    def past(self, graph: Graph, origin: str = "") -> Past:
+        """What is known about the past, for one call beside this graph."""
+        from mcp_memory.history.past import Past
+
+        if self._history is None:
+            raise CannotHold(NO_HISTORY.format(path=getattr(self.store, "path", "this memory")))
+        return Past(self._history, graph, self.limits, origin)
+
+    def graph_at(self, moment: str) -> Graph:
+        """The graph as it was after a call, or at a time. Ask, don't keep and don't alter."""
+        from mcp_memory.history.past import PastGraphs
+
+        with self._lock:
+            past = self.past(self.graph())
+            if past.graph.fresh().seq < past.history.floor:
+                # It stands on what was made a part of the beginning since: what followed cannot be told from it.
+                self._graph = None
+                past = self.past(self.graph())
+            if self._past_graphs is None:
+                self._past_graphs = PastGraphs()
+            return self._past_graphs.at(past, past.moment(moment))
 
     def catch_up(self) -> None:
         """Take in what was written last. For the moment after a reply; whoever asks the graph need not."""

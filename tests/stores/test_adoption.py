@@ -15,6 +15,7 @@ from mcp_memory.assembly import open_space
 from mcp_memory.facts import Entity, Observation, Reflection, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.space import CHANGES_PER_ENTRY, Space
+from mcp_memory.stores.sqlite.schema import VERSION
 from tests.stores.predecessor import LAST_IDS, ROWS, SHAPES, Row, build, fill, held, insert, lay, rows_of, vector
 from tests.stores.schema_reading import reading, rows, statements
 
@@ -112,7 +113,7 @@ def test_usage_trials_and_tuned_values_of_every_shape_stay_as_they_were(shape: s
         assert rows(database, table, *names) == [tuple(row[name] for name in names) for row in given]
     tuned = {(row["key"], row["value"]) for row in before["db_metadata"]}
     after = {key: value for key, value in rows(database, "db_metadata", "key", "value") if key != "space_id"}
-    assert set(after.items()) == tuned | {("schema_version", "1")}
+    assert set(after.items()) == tuned | {("schema_version", str(VERSION))}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -163,7 +164,8 @@ def test_the_feed_begins_with_the_whole_state_and_is_projected(database: Path) -
         assert {entry.tool for entry in feed} == {"adopt"}
         assert list(replayed.by_id.values()) == list(space.graph().by_id.values())
         assert space.store.behind() == 0
-        assert rows(database, "space_state", "key", "value") == [("projected_seq", feed[-1].seq)]
+        end = feed[-1].seq
+        assert rows(database, "space_state", "key", "value") == [("feed_floor", end), ("projected_seq", end)]
 
 
 def test_a_large_state_becomes_several_entries(database: Path) -> None:

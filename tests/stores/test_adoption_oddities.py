@@ -14,6 +14,7 @@ import pytest
 
 from mcp_memory.assembly import open_space
 from mcp_memory.graph import Graph
+from mcp_memory.stores.sqlite.schema import VERSION
 from tests.stores.predecessor import ROWS, SHAPES, build, fill, lay
 from tests.stores.schema_reading import reading, rows, statements
 from tests.stores.test_adoption import adopted
@@ -206,7 +207,7 @@ def test_keys_of_ours_that_somebody_used_make_way(spoil: Spoil, database: Path) 
     with adopted(database):
         pass
     metadata = dict(rows(database, "db_metadata", "key", "value"))
-    assert metadata["schema_version"] == "1" and metadata["space_id"] != "mine"
+    assert metadata["schema_version"] == str(VERSION) and metadata["space_id"] != "mine"
     assert leftovers(database) == [
         ("db_metadata", {"key": "schema_version", "value": "v2.3"}),
         ("db_metadata", {"key": "space_id", "value": "mine"}),

@@ -195,7 +195,7 @@ def test_an_exception_after_the_write_leaves_the_file_and_the_next_call_as_they_
         plan = memory.tools["create_entities"]
         values = plan.decode(b'{"entities":[{"name":"Bob","entityType":"t","observations":[]}]}', memory.desk.limits)
         changes = plan.function(graph, *values).changes
-        memory.store.write(memory.space._entries(graph.seq, changes, "", ""))
+        memory.store.write(memory.space._entries(graph, changes, "", ""))
         raise ZeroDivisionError
 
     assert path.read_bytes() == ADA

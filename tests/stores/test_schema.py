@@ -22,7 +22,8 @@ from tests.stores.schema_reading import flat, rows, statements
 
 DOCUMENT = Path(__file__).parent.parent / "golden" / "documented_schema.sql"
 # What the document does not know. Each is ours alone, and nothing documented depends on it.
-OURS = {"change", "space_state", "idx_obs_supersedes"}
+OURS = {"change", "change_subject", "gone_entity", "idx_gone_entity_name", "space_state", "idx_obs_supersedes"}
+NEXT = schema.VERSION + 1
 
 
 @pytest.fixture
@@ -190,12 +191,12 @@ def test_a_database_of_another_program_is_refused_and_left_byte_for_byte(belongs
 
 def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(new: Path) -> None:
     with closing(apsw.Connection(str(new))) as connection:
-        connection.execute("update db_metadata set value = '2' where key = 'schema_version'")
+        connection.execute("update db_metadata set value = ? where key = 'schema_version'", (str(NEXT),))
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     before = new.read_bytes()
 
     space = open_space(new)
-    with pytest.raises(StoreFault, match=r"newer mcp-memory \(schema 2, this one knows 1\)"):
+    with pytest.raises(StoreFault, match=rf"newer mcp-memory \(schema {NEXT}, this one knows {schema.VERSION}\)"):
         space.graph()
     space.close()
 
@@ -203,50 +204,53 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(new: Path) -> No
 
 
 @pytest.fixture
-def third_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Pretend that this is version 3, with a second step that says this."""
+def two_versions_on(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Pretend that there are two versions more, with a second step that says this."""
+    upgrades = dict(schema.UPGRADES)
 
-    def third_version(step: str) -> None:
-        steps = {"0004.sql": "create table second (x); insert into second values (2)", "0005.sql": step}
-        monkeypatch.setattr(schema, "VERSION", 3)
-        monkeypatch.setattr(schema, "UPGRADES", {2: "0004.sql", 3: "0005.sql"})
+    def two_versions_on(step: str) -> None:
+        steps = {"one.sql": "create table second (x); insert into second values (2)", "two.sql": step}
+        monkeypatch.setattr(schema, "VERSION", NEXT + 1)
+        monkeypatch.setattr(schema, "UPGRADES", {**upgrades, NEXT: "one.sql", NEXT + 1: "two.sql"})
         monkeypatch.setattr(
             schema, "read_sql", lambda folder, name: steps[name] if name in steps else read_sql(folder, name)
         )
 
-    return third_version
+    return two_versions_on
 
 
 def version(path: Path) -> str:
     return str(dict(rows(path, "db_metadata", "key", "value"))["schema_version"])
 
 
-def test_an_older_file_of_ours_is_brought_forward_step_by_step(new: Path, third_version: Callable[[str], None]) -> None:
-    third_version("alter table second rename to third")
+def test_an_older_file_of_ours_is_brought_forward_step_by_step(
+    new: Path, two_versions_on: Callable[[str], None]
+) -> None:
+    two_versions_on("alter table second rename to third")
     space = open_space(new)
     assert [finding.text for finding in space.check()] == []
     space.close()
 
-    assert (version(new), rows(new, "third", "x", "1")) == ("3", [(2, 1)])
+    assert (version(new), rows(new, "third", "x", "1")) == (str(NEXT + 1), [(2, 1)])
 
 
-def test_a_new_file_starts_at_the_newest_version(database: Path, third_version: Callable[[str], None]) -> None:
-    third_version("alter table second rename to third")
+def test_a_new_file_starts_at_the_newest_version(database: Path, two_versions_on: Callable[[str], None]) -> None:
+    two_versions_on("alter table second rename to third")
     space = open_space(database)
     space.graph()
     space.close()
 
-    assert (version(database), "third" in statements(database)) == ("3", True)
+    assert (version(database), "third" in statements(database)) == (str(NEXT + 1), True)
 
 
-def test_a_step_that_fails_leaves_the_file_at_its_version(new: Path, third_version: Callable[[str], None]) -> None:
-    third_version("create table third (x); insert into nowhere values (1)")
+def test_a_step_that_fails_leaves_the_file_at_its_version(new: Path, two_versions_on: Callable[[str], None]) -> None:
+    two_versions_on("create table third (x); insert into nowhere values (1)")
     space = open_space(new)
     with pytest.raises(StoreFault, match="nowhere"):
         space.graph()
     space.close()
 
-    assert version(new) == "1"
+    assert version(new) == str(NEXT - 1)
     assert statements(new).keys().isdisjoint({"second", "third"})
 
 

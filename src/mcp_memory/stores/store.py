@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mcp_memory.changes import Entry
 from mcp_memory.facts import MemoryFault
@@ -92,6 +92,53 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of the file. A store may be used again afterwards: it opens by itself."""
+
+
+class Calls(NamedTuple):
+    """Which calls of the history are wanted; what is empty filters nothing."""
+
+    before: int | None = None  # only calls with a lower number
+    entities: set[int] | None = None  # that these are in
+    by: str = ""  # somewhere in who asked, whatever the case
+    tool: str = ""
+    since: str = ""
+    until: str = ""
+
+
+class History(Protocol):
+    """What a store with a feed can tell about the past. The space sees it by the attribute `history`."""
+
+    @property
+    def floor(self) -> int:
+        """The last entry of the beginning, before which nothing is known call by call."""
+
+    @property
+    def last(self) -> int:
+        """The last entry."""
+
+    def between(self, after: int, upto: int) -> Iterator[Entry]:
+        """The entries with after < seq <= upto, oldest first, with what they altered."""
+
+    def calls(self, wanted: Calls) -> Iterator[Entry]:
+        """The first entries of these calls, newest first; about entities, every piece for itself."""
+
+    def call(self, number: int) -> list[Entry]:
+        """Every entry of a call; [] if there is none of this number."""
+
+    def newest(self, count: int) -> list[int]:
+        """The numbers of the last calls, newest first."""
+
+    def size_of(self, entry: Entry) -> int:
+        """How many changes the whole call of this first entry made."""
+
+    def at(self, moment: str) -> int | None:
+        """The last entry that was written by then; None when that is before the first."""
+
+    def ids_named(self, name: str) -> list[int]:
+        """Every entity that bears this name or bore it."""
+
+    def name_of(self, entity_id: int) -> str | None:
+        """The name of an entity, also of one that is gone."""
 
 
 class ColdStore(Store, Protocol):

@@ -9,6 +9,7 @@ from mcp_memory.tools import (  # noqa: F401  (each registers its tools)
     exchange,
     explore,
     forget,
+    history,
     recall,
     reflect,
     remember,
@@ -20,7 +21,19 @@ from mcp_memory.tools import (  # noqa: F401  (each registers its tools)
 from mcp_memory.tools.registry import REGISTRY, Tool
 
 # The order in which tools are offered; within a family, the order of its file.
-FAMILIES = ("remember", "forget", "recall", "seek", "explore", "survey", "tidy", "reflect", "exchange", "upkeep")
+FAMILIES = (
+    "remember",
+    "forget",
+    "recall",
+    "seek",
+    "explore",
+    "survey",
+    "tidy",
+    "reflect",
+    "history",
+    "exchange",
+    "upkeep",
+)
 
 CORE = (
     "create_entities",

@@ -23,7 +23,7 @@ from mcp_memory.tools.rendering import (
 from mcp_memory.views import View
 
 
-@tool(camel=True)
+@tool(camel=True, past=True)
 def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> bytes | Pieces:
     """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
     entities of the page. On a large memory search first, and page."""
@@ -48,7 +48,7 @@ def _ids(graph: Graph, entity_type: str) -> list[int]:
     return [entity_id for entity_id in graph.by_id if entity_id not in graph.placeholders]
 
 
-@tool
+@tool(past=True)
 def open_nodes(graph: View, names: Names, detail: bool = False) -> bytes:
     """Entities by exact name, in the order asked for, with the relations touching them; unknown names are left
     out. detail adds ids, kinds, status and reflections."""
@@ -60,13 +60,13 @@ def open_nodes(graph: View, names: Names, detail: bool = False) -> bytes:
     return graph_json(entities, relations_json(graph, graph.relations_touching(found)))
 
 
-@tool
+@tool(past=True)
 def get_entity(graph: View, name: Name) -> bytes:
     """One entity by exact name: type and observations, no relations."""
     return graph.fragments.get(name) or make_fragment(graph, name)
 
 
-@tool
+@tool(past=True)
 def batch_get_entities(graph: View, names: Names) -> bytes:
     """Several entities by exact name, in the order asked for; null where there is none."""
     ready = graph.fragments
@@ -74,7 +74,7 @@ def batch_get_entities(graph: View, names: Names) -> bytes:
     return b'{"entities":[' + b",".join(found) + b"]}"
 
 
-@tool
+@tool(past=True)
 def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str, Any]:
     """All about one entity: observations with ids and kinds, status, relations, neighbors, reflections. history
     adds what was superseded and relations that ended."""
@@ -120,7 +120,7 @@ def detailed_entity(graph: View, entity: Entity, history: bool = False) -> dict[
 MOST_RELATIONS = 1000
 
 
-@tool(camel=True)
+@tool(camel=True, past=True)
 def search_relations(
     graph: View,
     from_: str = "",

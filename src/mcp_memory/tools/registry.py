@@ -16,6 +16,7 @@ import msgspec
 
 from mcp_memory.changes import Plan
 from mcp_memory.facts import SCOPES, BadInput, Limits
+from mcp_memory.history.moment import AS_OF, AsOf
 from mcp_memory.tools.complaints import explain
 from mcp_memory.tools.schemas import input_schema
 
@@ -44,8 +45,10 @@ class Tool:
         heavy: bool = False,
         title: str | None = None,
         scope: str | None = None,
+        past: bool = False,
     ) -> None:
-        """`scope`: what its caller must be allowed, if that is more than what reading or writing needs."""
+        """`scope`: what its caller must be allowed, if that is more than what reading or writing needs.
+        `past`: it can be asked about the graph as it was, by an argument more."""
         self.function = function
         self.name: str = function.__name__
         self.family = function.__module__.rpartition(".")[2]
@@ -60,6 +63,8 @@ class Tool:
         self.is_search = touches == "Seeker"
         self.is_care = touches == "Curator"
         self.is_heavy = heavy
+        self.asks_past = touches == "Past"
+        self.has_past = past
         self.writes = returns == "Plan" or self.is_errand
         self.scope = scope or ("write" if self.writes else "read")
         self.level = SCOPES.index(self.scope) + 1
@@ -89,10 +94,15 @@ class Tool:
         return found[::-1]
 
     @cached_property
+    def wire_parameters(self) -> list[tuple[str, Any, Any]]:
+        """The parameters, and the one that every tool about the past has."""
+        return [*self.parameters, (AS_OF, str, "")] if self.has_past else self.parameters
+
+    @cached_property
     def arguments(self) -> type[msgspec.Struct]:
         """The typed form of this tool's arguments."""
         fields = []
-        for name, hint, default in self.parameters:
+        for name, hint, default in self.wire_parameters:
             if default == [] and isinstance(default, list):
                 default = msgspec.field(default_factory=list)
             fields.append((name, hint) if default is msgspec.NODEFAULT else (name, hint, default))
@@ -141,13 +151,17 @@ class Tool:
         values = self._values(decoded)
         for index, check in self._checks:
             check(limits, values[index])
+        if self.has_past and decoded.as_of:
+            return AsOf.of(values, decoded.as_of)
         return values
 
     def _second_try(self, arguments: bytes | msgspec.Raw, fault: msgspec.ValidationError) -> Any:
         """Accept the spellings of the predecessors that the typed form does not know."""
         from mcp_memory.tools.dialects import respelled, without_nulls
 
-        optional = {self.wire_name(name) for name, _, default in self.parameters if default is not msgspec.NODEFAULT}
+        optional = {
+            self.wire_name(name) for name, _, default in self.wire_parameters if default is not msgspec.NODEFAULT
+        }
         try:
             given = respelled(msgspec.json.decode(arguments))
             return msgspec.convert(without_nulls(given, optional), self.arguments)
@@ -169,6 +183,7 @@ def tool(
     heavy: bool = False,
     title: str | None = None,
     scope: str | None = None,
+    past: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Register a function as a tool. `camel`: its arguments are camelCase on the wire. `heavy`: it may take long,

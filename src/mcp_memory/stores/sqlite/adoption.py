@@ -32,13 +32,14 @@ from mcp_memory.stores.sqlite.mending import mend
 from mcp_memory.stores.sqlite.projection import SQL as PROJECT
 from mcp_memory.stores.sqlite.queries import Queries, read_sql
 from mcp_memory.stores.sqlite.reshaping import Reshaping
-from mcp_memory.stores.sqlite.schema import ADOPTABLE, recognise, transaction
+from mcp_memory.stores.sqlite.schema import ADOPTABLE, bring_forward, recognise, transaction
 from mcp_memory.stores.sqlite.vectors import bring_vectors
 from mcp_memory.stores.store import StoreFault, StoreFull
 
 log = logging.getLogger("mcp_memory")
 
 SQL = Queries("adopt")
+HISTORY = Queries("history")
 LABEL = "before-mcp-memory"
 TOOL = "adopt"
 
@@ -84,6 +85,7 @@ def _take_over(connection: apsw.Connection, has_vectors: bool) -> Leftovers:
     leftovers.keep("db_metadata", "key in ('schema_version', 'space_id')", "this key is ours")
     connection.execute(SQL.free_keys)
     connection.execute(read_sql("schema", "0003_feed.sql"))
+    bring_forward(connection)
     _index(connection)
     if has_vectors:
         bring_vectors(connection)
@@ -108,8 +110,9 @@ def _begin_feed(connection: apsw.Connection) -> None:
         seq = part + 1
         body = encode_changes(changes)
         decode_changes(body)  # a feed that cannot be read back must not be committed
-        connection.execute(loading.FEED.append, (seq, at, "", TOOL, part, body))
+        connection.execute(loading.FEED.append, (seq, at, "", TOOL, part, body, None))
     connection.execute(loading.FEED.set_projected, (seq,))
+    connection.execute(HISTORY.set_floor, (seq,))
 
 
 def _facts(connection: apsw.Connection) -> Iterator[tuple[AnyChange, int]]:

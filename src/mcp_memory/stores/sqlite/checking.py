@@ -65,7 +65,7 @@ def _check_reflections(connection: apsw.Connection, repair: bool) -> list[Findin
 
 
 def empty_projections(connection: apsw.Connection) -> None:
-    for table in (*PROJECTED, "entity_fts", "reflection_fts"):
+    for table in (*PROJECTED, "entity_fts", "reflection_fts", "change_subject", "gone_entity"):
         connection.execute(f"delete from {table}")
 
 

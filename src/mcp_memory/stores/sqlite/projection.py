@@ -12,31 +12,39 @@ import apsw
 
 from mcp_memory.changes import (
     AnyChange,
+    CallsUndone,
     EntityAbsorbed,
     EntityAltered,
     EntityCreated,
     EntityDeleted,
     EntityRestored,
+    EntityReverted,
     Entry,
     ObservationFlagged,
     ObservationRestored,
+    ObservationReverted,
     ObservationsAdded,
     ObservationsDeleted,
     ObservationsMoved,
     ObservationSuperseded,
     ReflectionAdded,
+    ReflectionDeleted,
     ReflectionRestored,
+    ReflectionReverted,
     RelationCreated,
     RelationDeleted,
     RelationEnded,
     RelationRepointed,
     RelationRestored,
+    RelationReverted,
     RelationRevived,
 )
 from mcp_memory.facts import Entity, Observation, Reflection
 from mcp_memory.stores.sqlite.queries import Queries
 
 SQL = Queries("project")
+CHECK = Queries("check")
+HISTORY = Queries("history")
 
 
 class Projector:
@@ -67,6 +75,7 @@ class Projector:
         name = change.name if change.fills is None else f"{change.name}\0"
         self.run(SQL.create_entity, (change.id, name, change.entity_type, change.status, at, at))
         if change.fills is not None:
+            self.run(HISTORY.bury, (change.fills,))
             self.run(SQL.repoint_sources, (change.id, change.fills))
             self.run(SQL.repoint_targets, (change.id, change.fills))
             self.run(SQL.delete_entity, (change.fills,))
@@ -86,6 +95,7 @@ class Projector:
         if self.has_vectors:  # vec0 knows no cascade
             self.run(SQL.forget_vector, (change.id,))
         self.run(SQL.forget_text, (change.id,))
+        self.run(HISTORY.bury, (change.id,))
         self.run(SQL.delete_entity, (change.id,))
         self.touched.discard(change.id)
 
@@ -108,6 +118,9 @@ class Projector:
         for observation in fact.observations:
             self._restore(fact.id, observation)
         self.touched.add(fact.id)
+
+    def _entity_reverted(self, change: EntityReverted, at: str) -> None:
+        self._altered(EntityAltered(change.id, change.entity_type, change.status), change.updated_at)
 
     # ── observations ─────────────────────────────────────────────────────────────────────────────
 
@@ -156,6 +169,22 @@ class Projector:
         self._restore(change.entity, change.fact)
         self.touched.add(change.entity)
 
+    def _observation_reverted(self, change: ObservationReverted, at: str) -> None:
+        seen = change.fact
+        self.run(
+            SQL.revert_observation,
+            (
+                seen.text,
+                seen.kind,
+                seen.supersedes,
+                seen.superseded_at,
+                seen.similarity_flag,
+                seen.created_at,
+                seen.id,
+            ),
+        )
+        self.touched.add(change.entity)
+
     # ── relations ────────────────────────────────────────────────────────────────────────────────
 
     def _related(self, change: RelationCreated, at: str) -> None:
@@ -192,6 +221,10 @@ class Projector:
             ),
         )
 
+    def _relation_reverted(self, change: RelationReverted, at: str) -> None:
+        fact = change.fact
+        self.run(SQL.revert_relation, (fact.context, fact.is_active, fact.ended_at, fact.created_at, fact.id))
+
     # ── reflections ──────────────────────────────────────────────────────────────────────────────
 
     def _reflected(self, change: ReflectionAdded, at: str) -> None:
@@ -211,6 +244,20 @@ class Projector:
             (fact.id, fact.target_type, fact.target_id, fact.author, fact.content, fact.mood, fact.created_at),
         )
         self.run(SQL.index_reflection, (fact.id, fact.content))
+
+    def _reflection_reverted(self, change: ReflectionReverted, at: str) -> None:
+        fact = change.fact
+        self._unreflected(ReflectionDeleted(fact.id), at)
+        self._reflection_restored(ReflectionRestored(fact), at)
+
+    def _unreflected(self, change: ReflectionDeleted, at: str) -> None:
+        if self.has_vectors:
+            self.run(SQL.forget_reflection_vector, (change.id,))
+        self.run(CHECK.forget_reflection, (change.id,))
+        self.run(SQL.delete_reflection, (change.id,))
+
+    def _undone(self, change: CallsUndone, at: str) -> None:
+        """Nothing to say in tables: the changes beside this one say it."""
 
 
 PROJECT: dict[type[AnyChange], Callable[[Projector, Any, str], None]] = {
@@ -233,4 +280,10 @@ PROJECT: dict[type[AnyChange], Callable[[Projector, Any, str], None]] = {
     ObservationRestored: Projector._observation_restored,
     RelationRestored: Projector._relation_restored,
     ReflectionRestored: Projector._reflection_restored,
+    EntityReverted: Projector._entity_reverted,
+    ObservationReverted: Projector._observation_reverted,
+    RelationReverted: Projector._relation_reverted,
+    ReflectionReverted: Projector._reflection_reverted,
+    ReflectionDeleted: Projector._unreflected,
+    CallsUndone: Projector._undone,
 }

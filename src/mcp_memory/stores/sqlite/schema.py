@@ -16,9 +16,10 @@ from mcp_memory.stores.sqlite.queries import read_sql
 from mcp_memory.stores.sqlite.vectors import bring_vectors, vectors_wanted
 from mcp_memory.stores.store import StoreDamaged, StoreFault
 
-VERSION = 1
-# What brings a file from the version before to this one: a file of schema/, run in one transaction.
-UPGRADES: dict[int, str] = {}
+VERSION = 2
+# What brings a file from the version before to this one: a file of schema/, run in one transaction, and
+# what SQL alone cannot do.
+UPGRADES: dict[int, str] = {2: "0004_history.sql"}
 
 # What a file can be when it is opened.
 NEW, ADOPTABLE, OURS = "new", "adoptable", "ours"
@@ -106,10 +107,22 @@ def _create(connection: apsw.Connection, has_vectors: bool) -> None:
             if has_vectors:
                 bring_vectors(connection)
             connection.execute(read_sql("schema", "0003_feed.sql"))
+            bring_forward(connection)
 
 
 def _upgrade(connection: apsw.Connection) -> None:
     with transaction(connection):
-        for version in range(schema_version(connection) + 1, VERSION + 1):
-            connection.execute(read_sql("schema", UPGRADES[version]))
-            connection.execute("update db_metadata set value = ? where key = 'schema_version'", (str(version),))
+        is_empty = not connection.execute("select max(seq) from change").get
+        version = schema_version(connection)
+        bring_forward(connection)
+        if version < 2 and not is_empty:
+            from mcp_memory.stores.sqlite.upgrading import remember_what_was
+
+            remember_what_was(connection)
+
+
+def bring_forward(connection: apsw.Connection) -> None:
+    """The tables of every version after this file's. Inside a transaction."""
+    for version in range(schema_version(connection) + 1, VERSION + 1):
+        connection.execute(read_sql("schema", UPGRADES[version]))
+        connection.execute("update db_metadata set value = ? where key = 'schema_version'", (str(version),))

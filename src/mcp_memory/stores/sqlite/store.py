@@ -13,23 +13,22 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import closing, contextmanager, suppress
 
 import apsw
-import msgspec
 
 from mcp_memory.base import Base
-from mcp_memory.changes import Entry, decode_changes, encode_changes
+from mcp_memory.changes import Entry, encode_changes, encode_was
 from mcp_memory.graph import Graph
 from mcp_memory.packing import Packer
 from mcp_memory.sections import no_pause
-from mcp_memory.stores.sqlite import checking, loading
+from mcp_memory.stores.sqlite import checking, history, loading
 from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words
 from mcp_memory.stores.sqlite.guest import Guest
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.stores.sqlite.rows import entry_of
 from mcp_memory.stores.sqlite.snapshot import HUGE, LARGE, Snapshot
 from mcp_memory.stores.sqlite.view import SqlView
 from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault
@@ -54,11 +53,6 @@ SNAPSHOT_EVERY = 2000
 # Making one, calls get their turn this long after every few hundred facts.
 SNAPSHOT_PAUSE = 0.0005
 
-BROKEN_ENTRY = (
-    "Entry {seq} of this memory's history cannot be read ({error}). The file was left as it is; "
-    "put a backup in its place, or start with another --memory-file."
-)
-
 
 class LeftOff(Exception):
     """What was made for the next start is not finished: this process ends."""
@@ -72,6 +66,7 @@ class SqliteStore:
         self.quick = durability != "sync"
         self._file = OpenFile(self.path, durability)
         self.guest = Guest(self._file)  # for what is kept beside the facts
+        self.history = history.FeedHistory(self._file)
         self._loaded_from: apsw.Connection | None = None
         self._in_write = False
         self._version = -1
@@ -175,9 +170,10 @@ class SqliteStore:
     def write(self, entries: list[Entry]) -> None:
         connection = self._file.ready()
         for entry in entries:
+            was = None if entry.was is None else encode_was(entry.was)
             connection.execute(
                 FEED.append,
-                (entry.seq, entry.at, entry.origin, entry.tool, entry.part, encode_changes(entry.changes)),
+                (entry.seq, entry.at, entry.origin, entry.tool, entry.part, encode_changes(entry.changes), was),
             )
         self._known_seq = entries[-1].seq
 
@@ -196,7 +192,9 @@ class SqliteStore:
                 version = connection.execute("PRAGMA data_version").get
                 if version == self._version and graph.seq >= self._known_seq:
                     return []
-                news = [_entry(row) for row in connection.execute(FEED.news, (graph.seq,))]
+                news = [entry_of(row) for row in connection.execute(FEED.news, (graph.seq,))]
+                if news and graph.seq < connection.execute(history.SQL.floor).get:
+                    return None  # what this graph has not seen was made a part of the beginning
             except apsw.Error as error:
                 self._gave(error)
                 raise
@@ -230,7 +228,7 @@ class SqliteStore:
         self._snapshot_seq = -1 if base is None else base.counts.seq
         graph = Graph(base or Base(loading.pack(connection, packer=Packer(pause=pause))))
         self._projected = connection.execute(FEED.projected).get
-        graph.apply(_entry(row) for row in connection.execute(FEED.news, (graph.seq,)))
+        graph.apply(entry_of(row) for row in connection.execute(FEED.news, (graph.seq,)))
         self._size = graph.entity_count
         return graph
 
@@ -267,7 +265,7 @@ class SqliteStore:
     def feed(self) -> Iterator[Entry]:
         with plain_words(self.path):
             for row in self._file.ready().execute(FEED.news, (0,)):
-                yield _entry(row)
+                yield entry_of(row)
 
     # ── projections ──────────────────────────────────────────────────────────────────────────────
 
@@ -352,8 +350,9 @@ class SqliteStore:
         rows = connection.execute(FEED.some_news, (done, BATCH_ENTRIES)).fetchall()
         more = len(rows) == BATCH_ENTRIES
         for row in rows:
-            entry = _entry(row)
+            entry = entry_of(row)
             projector.project(entry)
+            history.index(connection, entry)
             done = entry.seq
             if time.monotonic() > until:
                 more = True
@@ -369,12 +368,13 @@ class SqliteStore:
         except OSError:
             return
         if large:
+            # On a connection of its own and without the lock: a checkpoint waits for the disk, calls need not.
             with self._file.lock:
-                connection = self._file.projecting() if self._file.calls is not None else None
-            # Without the lock: a checkpoint waits for the disk, calls need not.
-            if connection is not None:
-                with suppress(apsw.BusyError):  # another process is at it already
-                    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                if self._file.calls is None or not self._file.is_current():
+                    return
+                connection = self._file.another()
+            with closing(connection), suppress(apsw.BusyError):  # another process may be at it already
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     @contextmanager
     def _maintaining(self) -> Iterator[apsw.Connection]:
@@ -395,9 +395,12 @@ class SqliteStore:
                     checking.empty_projections(connection)
                     projector = Projector(connection, self._file.has_vectors)
                     last = 0
-                    for row in connection.execute(FEED.news, (0,)).fetchall():
-                        entry = _entry(row)
+                    floor = connection.execute(history.SQL.floor).get
+                    for row in connection.execute(FEED.some_news, (0, -1)).fetchall():
+                        entry = entry_of(row)
                         projector.project(entry)
+                        if entry.seq > floor:
+                            history.index(connection, entry)
                         last = entry.seq
                     projector.finish()
                     connection.execute(FEED.set_projected, (last,))
@@ -418,14 +421,6 @@ class SqliteStore:
         with self._maintaining() as connection:
             connection.execute("vacuum")
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-
-
-def _entry(row: tuple[Any, ...]) -> Entry:
-    seq, at, body, origin, tool, part = row
-    try:
-        return Entry(seq, at, decode_changes(body), origin, tool, part)
-    except msgspec.MsgspecError as error:
-        raise StoreDamaged(BROKEN_ENTRY.format(seq=seq, error=error)) from error
 
 
 __all__ = ["SqliteStore", "StoreFault"]

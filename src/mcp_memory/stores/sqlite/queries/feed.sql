@@ -1,11 +1,12 @@
 -- append --
-insert into change (seq, at, origin, tool, part, body) values (?, ?, ?, ?, ?, ?)
+insert into change (seq, at, origin, tool, part, body, was) values (?, ?, ?, ?, ?, ?, ?)
 
 -- news --
 select seq, at, body, origin, tool, part from change where seq > ? order by seq
 
 -- some_news --
-select seq, at, body, origin, tool, part from change where seq > ? order by seq limit ?
+-- With what was before: whoever projects an entry wants to know whom it is about.
+select seq, at, body, origin, tool, part, was from change where seq > ? order by seq limit ?
 
 -- entry --
 select at, body from change where seq = ?

@@ -62,6 +62,10 @@ insert into observations (id, entity_id, content, kind, created_at) values (?, ?
 insert into observations (id, entity_id, content, kind, supersedes, superseded_at, similarity_flag, created_at)
 values (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- revert_observation --
+update observations set content = ?, kind = ?, supersedes = ?, superseded_at = ?, similarity_flag = ?, created_at = ?
+ where id = ?
+
 -- supersede_observation --
 update observations set superseded_at = ? where id = ?
 
@@ -87,6 +91,9 @@ insert into relations (id, from_entity, to_entity, relation_type, context, creat
 insert into relations (id, from_entity, to_entity, relation_type, context, active, ended_at, created_at)
 values (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- revert_relation --
+update relations set context = ?, active = ?, ended_at = ?, created_at = ? where id = ?
+
 -- end_relation --
 update relations set active = 0, ended_at = ? where id = ?
 
@@ -101,6 +108,12 @@ delete from relations where id = ?
 
 -- add_reflection --
 insert into reflections (id, target_type, target_id, author, content, mood, created_at) values (?, ?, ?, ?, ?, ?, ?)
+
+-- forget_reflection_vector --
+delete from reflection_embeddings where rowid = ?
+
+-- delete_reflection --
+delete from reflections where id = ?
 
 -- index_reflection --
 insert into reflection_fts (rowid, content) values (?, ?)

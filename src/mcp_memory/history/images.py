@@ -1,0 +1,147 @@
+"""What a call is about to alter, as it was before: the one thing that a change itself cannot tell later.
+
+Kept with every entry of the feed, so that any stretch of it can be walked backwards without the graph
+that came before it. Facts that a change creates have no image; that they were not there is their image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from mcp_memory.changes import (
+    AnyChange,
+    EntityAbsorbed,
+    EntityAltered,
+    EntityCreated,
+    EntityDeleted,
+    EntityReverted,
+    ObservationFlagged,
+    ObservationReverted,
+    ObservationsAdded,
+    ObservationsDeleted,
+    ObservationsMoved,
+    ObservationSuperseded,
+    ReflectionDeleted,
+    ReflectionReverted,
+    RelationDeleted,
+    RelationEnded,
+    RelationRepointed,
+    RelationReverted,
+    RelationRevived,
+    Was,
+)
+from mcp_memory.facts import Entity, Observation, Reflection, Relation
+from mcp_memory.graph import Graph
+
+
+def was(graph: Graph, changes: Iterable[AnyChange]) -> Was | None:
+    """The facts of this graph that these changes would alter; None where they only add."""
+    images: Images | None = None
+    for change in changes:
+        look = LOOK.get(change.__class__)
+        if look is not None:
+            images = images or Images(graph)
+            look(images, change)
+    return None if images is None else images.taken()
+
+
+def nothing(graph: Graph, changes: Iterable[AnyChange]) -> None:
+    """What `was` says where no history is kept."""
+
+
+class Images:
+    """Facts of a graph as they are, each once, in whatever order they are asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._entities: dict[int, Entity] = {}
+        self._observations: dict[int, tuple[int, Observation]] = {}
+        self._relations: dict[int, Relation] = {}
+        self._reflections: dict[int, Reflection] = {}
+
+    def taken(self) -> Was | None:
+        found = Was(*(list(kind.values()) for kind in (self._entities, self._observations, self._relations)))  # type: ignore[arg-type]
+        found.reflections = list(self._reflections.values())
+        return found if any((found.entities, found.observations, found.relations, found.reflections)) else None
+
+    def entity(self, entity_id: int) -> Entity | None:
+        """Take an entity without its observations; the whole of it is the answer."""
+        entity = self._graph.by_id.get(entity_id)  # None for one that the same plan creates
+        if entity is not None and entity_id not in self._entities:
+            self._entities[entity_id] = replace(entity, observations=[])
+        return entity
+
+    def observations(self, entity_id: int, wanted: Callable[[Observation], bool]) -> None:
+        entity = self.entity(entity_id)
+        for seen in () if entity is None else entity.observations:
+            if wanted(seen):
+                self._observations[seen.id] = (entity_id, seen)
+
+    def relation(self, relation_id: int) -> None:
+        relation = self._graph.relations.get(relation_id)
+        if relation is not None:
+            self._relations[relation_id] = relation
+
+    def reflection(self, reflection_id: int) -> None:
+        reflection = self._graph.reflections.get(reflection_id)
+        if reflection is not None:
+            self._reflections[reflection_id] = reflection
+
+    # ── by kind of change ────────────────────────────────────────────────────────────────────────
+
+    def _filled(self, change: EntityCreated) -> None:
+        if change.fills is not None:
+            self._gone(change.fills)
+
+    def _gone(self, entity_id: int) -> None:
+        self.observations(entity_id, lambda seen: True)
+        for relation in self._graph.incident_to(entity_id):
+            self._relations[relation.id] = relation
+
+    def _absorbed(self, change: EntityAbsorbed) -> None:
+        self._gone(change.id)
+        for reflection in self._graph.reflections_on(change.id):
+            self._reflections[reflection.id] = reflection
+
+    def _superseded(self, change: ObservationSuperseded) -> None:
+        self.observations(change.entity, lambda seen: seen.id in (change.id, change.by))
+
+    def _unobserved(self, change: ObservationsDeleted) -> None:
+        gone = set(change.ids)
+        # What superseded one of these will not know any more what it superseded.
+        self.observations(change.entity, lambda seen: seen.id in gone or seen.supersedes in gone)
+
+    def _moved(self, change: ObservationsMoved) -> None:
+        moving = set(change.ids)
+        self.observations(change.source, lambda seen: seen.id in moving)
+        self.entity(change.target)
+
+    def _seen(self, change: ObservationFlagged) -> None:
+        self.observations(change.entity, lambda seen: seen.id == change.id)
+
+    def _reverted(self, change: ObservationReverted) -> None:
+        self.observations(change.entity, lambda seen: seen.id == change.fact.id)
+
+
+LOOK: dict[type[AnyChange], Callable[[Images, Any], object]] = {
+    EntityCreated: Images._filled,
+    EntityAltered: lambda images, change: images.entity(change.id),
+    EntityReverted: lambda images, change: images.entity(change.id),
+    EntityDeleted: lambda images, change: images._gone(change.id),
+    EntityAbsorbed: Images._absorbed,
+    ObservationsAdded: lambda images, change: images.entity(change.entity),
+    ObservationSuperseded: Images._superseded,
+    ObservationsDeleted: Images._unobserved,
+    ObservationsMoved: Images._moved,
+    ObservationFlagged: Images._seen,
+    ObservationReverted: Images._reverted,
+    RelationEnded: lambda images, change: images.relation(change.id),
+    RelationRevived: lambda images, change: images.relation(change.id),
+    RelationRepointed: lambda images, change: images.relation(change.id),
+    RelationDeleted: lambda images, change: images.relation(change.id),
+    RelationReverted: lambda images, change: images.relation(change.fact.id),
+    ReflectionReverted: lambda images, change: images.reflection(change.fact.id),
+    ReflectionDeleted: lambda images, change: images.reflection(change.id),
+}

@@ -1,0 +1,160 @@
+"""What the feed of a database tells about the past: entries newest first, by entity, by who and when.
+
+The law: nothing here changes the feed. Answers are complete up to the last commit, though the index by
+entity follows in quiet moments: what it has not seen yet is looked through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import merge
+from typing import Any
+
+import apsw
+
+from mcp_memory.changes import Entry
+from mcp_memory.history.telling import Telling
+from mcp_memory.stores.sqlite.connection import plain_words
+from mcp_memory.stores.sqlite.opening import OpenFile
+from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.stores.sqlite.rows import entry_of, length_of
+from mcp_memory.stores.store import Calls
+
+SQL = Queries("history")
+FEED = Queries("feed")
+# So many entries are fetched at a time, and so many are looked through before a search says: go on from here.
+PAGE = 64
+MOST_LOOKED_THROUGH = 5000
+
+
+class FeedHistory:
+    """The feed of one file, for reading. Whoever asks holds the space's lock."""
+
+    def __init__(self, file: OpenFile) -> None:
+        self._file = file
+
+    def _rows(self, statement: str, given: Any = ()) -> list[Any]:
+        with plain_words(self._file.path):
+            return self._file.ready().execute(statement, given).fetchall()
+
+    def _one(self, statement: str, given: Any = ()) -> Any:
+        with plain_words(self._file.path):
+            return self._file.ready().execute(statement, given).get
+
+    @property
+    def floor(self) -> int:
+        """The last entry of the beginning. What came before it is not known call by call."""
+        return int(self._one(SQL.floor) or 0)
+
+    @property
+    def last(self) -> int:
+        return int(self._one(FEED.last))
+
+    def between(self, after: int, upto: int) -> Iterator[Entry]:
+        """The entries with after < seq <= upto, oldest first, with what they altered."""
+        while after < upto:
+            rows = self._rows(SQL.whole, (after, min(after + PAGE, upto)))
+            yield from map(entry_of, rows)
+            after = min(after + PAGE, upto)
+
+    def calls(self, wanted: Calls) -> Iterator[Entry]:
+        """The first entries of the calls that were wanted, newest first."""
+        before = self.last + 1 if wanted.before is None else wanted.before
+        if wanted.entities is not None:
+            yield from self._calls_about(wanted, before)
+            return
+        while True:
+            rows = self._rows(
+                SQL.calls,
+                {
+                    "floor": self.floor,
+                    "before": before,
+                    "by": wanted.by.lower(),
+                    "tool": wanted.tool,
+                    "since": wanted.since,
+                    "until": wanted.until,
+                    "limit": PAGE,
+                },
+            )
+            yield from map(entry_of, rows)
+            if len(rows) < PAGE:
+                return
+            before = rows[-1][0]
+
+    def _calls_about(self, wanted: Calls, before: int) -> Iterator[Entry]:
+        """Entries that these entities are in, newest first; pieces of one call each for itself."""
+        assert wanted.entities is not None
+        floor, indexed = self.floor, self._one(FEED.projected)
+        fresh = (
+            entry.seq
+            for entry in reversed(list(self.between(max(indexed, floor), before - 1)))
+            if self._is_about(entry, wanted.entities)
+        )
+        ways = [self._indexed(entity_id, floor, min(before, indexed + 1)) for entity_id in wanted.entities]
+        previous = 0
+        for seq in merge(fresh, *ways, reverse=True):
+            if seq == previous:
+                continue
+            previous = seq
+            at, origin, tool, _ = self._rows(SQL.head, (seq,))[0]
+            if wanted.since and at < wanted.since:
+                continue
+            if (
+                wanted.by.lower() in origin.lower()
+                and wanted.tool in ("", tool)
+                and (not wanted.until or at <= wanted.until)
+            ):
+                yield entry_of(self._rows(SQL.one, (seq,))[0])
+
+    def _is_about(self, entry: Entry, entities: set[int]) -> bool:
+        telling = Telling(entry, str)
+        return any(not entities.isdisjoint(telling.subjects(change)) for change in entry.changes)
+
+    def _indexed(self, entity_id: int, floor: int, before: int) -> Iterator[int]:
+        while True:
+            rows = self._rows(SQL.of_entity, (entity_id, floor, before, PAGE))
+            yield from (seq for (seq,) in rows)
+            if len(rows) < PAGE:
+                return
+            before = rows[-1][0]
+
+    def call(self, number: int) -> list[Entry]:
+        """Every entry of the call with this number; [] if there is none."""
+        rows = self._rows(SQL.one, (number,))
+        if not rows or rows[0][5] or number <= self.floor:
+            return []
+        end = self._one(SQL.call_after, (number,)) or self.last + 1
+        return [entry_of(rows[0]), *self.between(number, end - 1)]
+
+    def newest(self, count: int) -> list[int]:
+        """The numbers of the last calls, newest first."""
+        return [seq for (seq,) in self._rows(SQL.last_calls, (self.floor, count))]
+
+    def size_of(self, entry: Entry) -> int:
+        """How many changes the whole call of this first entry made, without reading them."""
+        size, seq = len(entry.changes), entry.seq
+        while rows := self._rows(SQL.rest_of_call, (seq,)):
+            seq, part, beginning = rows[0]
+            if not part:
+                break
+            size += length_of(beginning)
+        return size
+
+    def at(self, moment: str) -> int | None:
+        """The last entry that was written by then; None when that is before the first."""
+        found: int | None = self._one(SQL.at_moment, (moment,))
+        return found
+
+    def ids_named(self, name: str) -> list[int]:
+        """Every entity that bears this name or bore it."""
+        return [entity_id for (entity_id,) in self._rows(SQL.ids_named, (name,))]
+
+    def name_of(self, entity_id: int) -> str | None:
+        found: str | None = self._one(SQL.name_of, (entity_id,))
+        return found
+
+
+def index(connection: apsw.Connection, entry: Entry) -> None:
+    """Note which entities an entry is about."""
+    telling = Telling(entry, str)
+    subjects = {entity_id for change in entry.changes for entity_id in telling.subjects(change)}
+    connection.executemany(SQL.index_subject, [(entity_id, entry.seq) for entity_id in sorted(subjects)])

@@ -1,0 +1,256 @@
+"""Undo leaves exactly the graph that was there before, whatever was called; undo of undo the later one; and
+the graph as of any call is the graph that stood there then."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, precondition, rule
+
+from mcp_memory.assembly import open_space
+from mcp_memory.graph import Graph
+from mcp_memory.space import Space
+from tests.conftest import Caller, Refused, link, person
+from tests.test_state_machine import COMMON, DatabaseMachine, names, texts, types
+
+
+def facts(graph: Graph) -> Any:
+    """Every fact in every field, in order."""
+    kinds = (graph.by_id.values(), graph.relations.values(), graph.reflections.values())
+    return msgspec.to_builtins([list(kind) for kind in kinds])
+
+
+class UndoMachine(DatabaseMachine):
+    """Every call of the state machine is taken back, compared, and brought back."""
+
+    def open(self) -> None:
+        super().open()
+        if not hasattr(self, "states"):
+            self.states: dict[int, Any] = {0: facts(self.space.graph())}
+
+    @invariant()
+    def undo_restores_what_was_and_its_undo_what_is(self) -> None:
+        if not hasattr(self, "space"):
+            return
+        graph = self.space.graph()
+        seq, now = graph.seq, facts(graph)
+        if seq in self.states:
+            assert now == self.states[seq]
+            return
+        before = self.states[max(self.states)]
+        self.states[seq] = now
+        self.call("undo")
+        assert facts(self.space.graph()) == before
+        self.states[self.space.graph().seq] = before
+        self.call("undo")
+        assert facts(self.space.graph()) == now
+        self.states[self.space.graph().seq] = now
+
+    @precondition(lambda self: len(self.states) > 1)
+    @rule(data=st.data())
+    def look_back(self, data: st.DataObject) -> None:
+        seq = data.draw(st.sampled_from(sorted(self.states)[1:]))
+        assert facts(self.space.graph_at(str(seq))) == self.states[seq]
+
+    @precondition(lambda self: len(self.states) > 1)
+    @rule(data=st.data())
+    def go_back_several_calls(self, data: st.DataObject) -> None:
+        calls = sorted(self.states)[1:]
+        count = data.draw(st.integers(1, len(calls)))
+        now = facts(self.space.graph())
+        # The numbers of the states are those of the last entries of calls, and each call here is one entry.
+        self.call("undo", last=count)
+        assert facts(self.space.graph()) == self.states[sorted(self.states)[-1 - count]]
+        self.call("undo")
+        assert facts(self.space.graph()) == now
+        end = self.space.graph().seq
+        self.states |= {end - 1: self.states[sorted(self.states)[-1 - count]], end: now}
+
+    @precondition(lambda self: len(self.states) > 1)
+    @rule(data=st.data())
+    def take_back_one_of_many(self, data: st.DataObject) -> None:
+        number = data.draw(st.sampled_from(sorted(self.states)[1:]))
+        now = facts(self.space.graph())
+        seq = self.space.graph().seq
+        try:
+            self.call("undo", call=number)
+        except Refused:
+            assert (facts(self.space.graph()), self.space.graph().seq) == (now, seq)
+            return
+        self.states[seq + 1] = facts(self.space.graph())
+        self.check()
+        self.call("undo")
+        assert facts(self.space.graph()) == now
+        self.states[seq + 2] = now
+
+
+TestUndo = UndoMachine.TestCase
+TestUndo.settings = settings(COMMON, max_examples=20, stateful_step_count=20)
+
+official_calls = st.one_of(
+    st.tuples(st.just("create_entities"), st.lists(st.tuples(names, texts), min_size=1, max_size=2)),
+    st.tuples(st.just("create_relations"), st.lists(st.tuples(names, types, names), min_size=1, max_size=3)),
+    st.tuples(st.just("delete_relations"), st.lists(st.tuples(names, types, names), min_size=1, max_size=2)),
+    st.tuples(st.just("delete_entities"), st.lists(names, min_size=1, max_size=2)),
+)
+
+
+def official_arguments(tool: str, drawn: list[Any]) -> dict[str, Any]:
+    if tool == "create_entities":
+        return {"entities": [person(name, *told) for name, told in drawn]}
+    if tool == "delete_entities":
+        return {"entityNames": drawn}
+    return {"relations": [link(*triple) for triple in drawn]}
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=st.lists(official_calls, min_size=1, max_size=8), chosen=st.integers(0, 7))
+def test_relations_of_entities_that_nobody_created_are_taken_back_too(drawn: list[Any], chosen: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        space = open_space(Path(folder) / "memory.db")
+        official, full = Caller(space, "official"), Caller(space)
+        states = {0: facts(space.graph())}
+        for tool, given_ in drawn:
+            before, seq = facts(space.graph()), space.graph().seq
+            official.desk.call(
+                official.desk.tools[tool], msgspec.json.encode(official_arguments(tool, given_)), origin="test"
+            )
+            now = facts(space.graph())
+            if space.graph().seq == seq:
+                continue
+            states[space.graph().seq] = now
+            full("undo")
+            assert facts(space.graph()) == before
+            full("undo")
+            assert facts(space.graph()) == now
+        for seq, state in states.items():
+            assert facts(space.graph_at(str(seq))) == state
+        calls = [seq for seq in states if seq]
+        if calls:
+            with_suppressed_refusal(full, calls[chosen % len(calls)])
+        assert [finding.text for finding in space.check()] == []
+        space.close()
+
+
+def with_suppressed_refusal(full: Caller, number: int) -> None:
+    try:
+        full("undo", call=number)
+    except Refused as refused:
+        assert "cannot be taken back alone" in str(refused)
+
+
+# ── one by one ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_deletion_is_taken_back_with_observations_relations_and_times(keep: Caller, sqlite_space: Space) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea"), person("Bob")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+    before = facts(sqlite_space.graph())
+    keep("delete_entities", entityNames=["Ada"])
+
+    answer = keep("undo")
+
+    assert answer["undone"][0]["tool"] == "delete_entities"
+    assert answer["undone"][0]["did"] == ['deleted Ada with 1 relations: "likes tea"']
+    assert facts(sqlite_space.graph()) == before
+
+
+def test_an_import_is_taken_back_whole(keep: Caller, sqlite_space: Space, tmp_path: Path) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea")])
+    before = facts(sqlite_space.graph())
+    lines = [msgspec.json.encode({"type": "entity", **person(f"n{i}", "seen")}) for i in range(6000)]
+    (tmp_path / "big.jsonl").write_bytes(b"\n".join(lines))
+    keep("migrate", source_path=str(tmp_path / "big.jsonl"))
+    after = facts(sqlite_space.graph())
+    assert keep("history", limit=1)["calls"][0]["more"] == 6000 - 5
+
+    keep("undo")
+    assert facts(sqlite_space.graph()) == before
+    keep("undo")
+    assert facts(sqlite_space.graph()) == after
+
+
+def test_what_later_calls_build_on_is_not_taken_back_and_the_refusal_names_them(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada"), person("Bob")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+    keep("add_observations", name="Ada", observations=["likes tea"])
+
+    said = keep.refusal("undo", call=1)
+
+    assert "Call 1 cannot be taken back alone" in said
+    assert "Ada got the relation Ada knows Bob since (call 2 create_relations)" in said
+    assert "everything since with last: 3" in said
+
+
+def test_one_call_is_taken_back_while_later_ones_stay(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea"), person("Bob")])
+    keep("add_observations", name="Ada", observations=["plays chess"])
+    keep("add_observations", name="Ada", observations=["moved to Rome"])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+
+    answer = keep("undo", call=2)
+
+    assert answer["call"] == 5
+    assert keep("get_entity", name="Ada")["observations"] == ["likes tea", "moved to Rome"]
+    assert keep("history", limit=1)["calls"][0]["did"] == ["took back call 2", 'Ada - "plays chess"']
+
+
+def test_what_was_altered_later_and_brought_back_is_no_obstacle(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada")])
+    keep("create_entities", entities=[person("Bob")])
+    keep("delete_entities", entityNames=["Ada"])
+    keep("undo")
+
+    keep("undo", call=1)
+
+    assert [one["name"] for one in keep("read_graph")["entities"]] == ["Bob"]
+
+
+def test_nobody_takes_back_the_call_of_another_without_naming_it(keep: Caller, sqlite_space: Space) -> None:
+    keep("create_entities", entities=[person("Ada")])
+    other = sqlite_space.call(keep.desk.tools["history"], (("", None, None, "", "", "", "", "", None, 20)), "x")
+    assert other["calls"][0]["by"] == "test"
+    tool = keep.desk.tools["undo"]
+
+    answer = keep.desk.call(tool, b"{}", origin="somebody else/1.0 tcp 127.0.0.1")
+
+    assert answer.is_error and "made by test, not by you" in (answer.text or "")
+    assert not keep.desk.call(tool, b'{"call":1}', origin="somebody else/1.0 tcp 127.0.0.1").is_error
+
+
+@pytest.mark.parametrize("file", ["memory.jsonl", "memory.mcpmem"])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("history", {}), ("undo", {}), ("read_graph", {"asOf": "1"}), ("get_entity", {"name": "Ada", "as_of": "1"})],
+)
+def test_plain_files_keep_no_history_and_say_what_would(
+    file: str, tool: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    space = open_space(tmp_path / file)
+    call = Caller(space)
+    call("create_entities", entities=[person("Ada")])
+
+    said = call.refusal(tool, **arguments)
+
+    assert "keeps no history" in said and "mcp-memory import" in said
+    space.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"call": 7}, "There is no call 7. history lists the calls"),
+        ({"last": 9}, "There is only 1 calls in this history"),
+        ({"last": 0}, "last"),
+    ],
+)
+def test_what_cannot_be_taken_back_is_refused(keep: Caller, arguments: dict[str, Any], complaint: str) -> None:
+    keep("create_entities", entities=[person("Ada")])
+
+    assert complaint in keep.refusal("undo", **arguments)
