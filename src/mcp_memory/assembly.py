@@ -46,6 +46,7 @@ def open_space(
     model: str = "auto",
     customs: Customs | None = None,
     heavy: Turns | None = None,
+    requires_model: bool = False,
 ) -> Space:
     """The space kept in this file, which is created when something is first written to it."""
     store = store_for(os.path.abspath(os.fspath(path)), durability)
@@ -58,6 +59,7 @@ def open_space(
         model=model,
         customs=customs,
         heavy=heavy,
+        requires_model=requires_model,
     )
 
 
@@ -71,6 +73,8 @@ def space_for(settings: Settings) -> Space:
         query_log=0 if settings.no_query_log else settings.query_log,
         customs=settings.customs,
         heavy=Turns(settings.heavy_tool_max_concurrency, settings.heavy_tool_acquire_timeout_seconds),
+        model=settings.model,
+        requires_model=settings.require_model,
     )
 
 

@@ -60,6 +60,13 @@ COMMANDS = {
         "Check that everything agrees with everything else.",
         options={"repair": Option("Put right what can be derived from the facts.")},
     ),
+    "model": Command(
+        "mcp_memory.embedding.command:model",
+        "Models that turn texts into meaning. list: which there are; which: the one in use; download: fetch one from "
+        "the Hugging Face hub or from HF_ENDPOINT, by default the documented one; verify: compare files with their "
+        "hashes.",
+        ("[list|which|download|verify]", "[NAME]"),
+    ),
     "stats": Command("mcp_memory.cli:stats", "Count what the memory file holds."),
     "token": Command(
         "mcp_memory.cli:token",

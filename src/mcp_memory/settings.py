@@ -222,6 +222,19 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra={"value": "FOLDERS", "separator": os.pathsep, "default": "the home and the working folder"},
         ),
     ] = ()
+    model: Annotated[
+        str,
+        Meta(
+            description="What turns texts into meaning: auto (the documented model where it was downloaded, else the "
+            "one this program comes with), none, a name that mcp-memory model lists, or a folder with a model.onnx and "
+            "its tokenizer.json. After a change everything is embedded anew behind the calls.",
+            extra={"value": "MODEL"},
+        ),
+    ] = "auto"
+    require_model: Annotated[
+        bool,
+        Meta(description="Let search_semantic fail where there is no model, instead of answering by words alone."),
+    ] = False
     no_query_log: Annotated[
         bool,
         Meta(

@@ -87,6 +87,10 @@ class Turns:
         self._free.release()
 
 
+class NoModel(MemoryFault):
+    """There is no model, and searching by words alone was ruled out."""
+
+
 class Errand:
     """What a long call may touch: files inside the allowed roots, progress, and one commit at its end."""
 
@@ -127,6 +131,7 @@ class Space:
         model: str = "none",
         customs: Customs | None = None,
         heavy: Turns | None = None,
+        requires_model: bool = False,
     ) -> None:
         self.store = store
         self.limits = limits or Limits()
@@ -140,6 +145,7 @@ class Space:
         self._keeps_usage = keeps_usage
         self._query_log = query_log
         self._model = model
+        self._requires_model = requires_model
         self._vectors: Vectors | None = None  # from the first search on
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
@@ -459,6 +465,10 @@ class Space:
     def _wait_for_vectors(self) -> None:
         """Give what was written a moment ago its vectors, if that is a matter of a moment."""
         is_first = self._vectors is None
+        if self._requires_model and self.vectors is None:
+            from mcp_memory.embedding import why_not
+
+            raise NoModel(why_not(self._model))
         with self._lock:
             vectors = self._fresh_vectors()
         # Nobody's lock is held here: the worker needs the graph.

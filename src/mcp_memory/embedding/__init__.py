@@ -2,6 +2,6 @@
 
 Nothing here is loaded until a vector is needed, and everything else works without it."""
 
-from mcp_memory.embedding.engine import Engine, engine, why_not
+from mcp_memory.embedding.engine import Engine, engine, engine_for, why_not
 
-__all__ = ["Engine", "engine", "why_not"]
+__all__ = ["Engine", "engine", "engine_for", "why_not"]
