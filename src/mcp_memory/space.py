@@ -15,7 +15,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, cast
 
-from mcp_memory.changes import AnyChange, Entry, Plan
+from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
 from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
@@ -333,6 +333,7 @@ class Space:
                     entries = self._entries(graph, plan.changes, origin, tool)
                     self.store.write(entries)
             if entries:
+                self._note_endings(graph, plan.changes)
                 # Committed. The graph takes it in when it is next asked, which is after the reply.
                 self._pending += entries
                 self._wrote()
@@ -346,6 +347,13 @@ class Space:
         return [
             Entry(first + part, at, piece, origin, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
         ]
+
+    def _note_endings(self, graph: Graph, changes: list[AnyChange]) -> None:
+        """Tell usage which entities are about to leave the graph: it knows them by name."""
+        if any(isinstance(change, EntityDeleted | EntityAbsorbed) for change in changes):
+            from mcp_memory.search.habits import endings_in
+
+            self.usage.ended(endings_in(changes, graph))
 
     # ── history ──────────────────────────────────────────────────────────────────────────────────
 

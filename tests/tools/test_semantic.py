@@ -69,7 +69,7 @@ def test_a_result_has_the_documented_shape(told: Caller) -> None:
     assert answer["status"] == "found"
     assert first["entityType"] == "Session"
     assert len(first["observations"]) == 5
-    assert set(first["scoring"]) == {"importance", "temporal_factor", "cooc_boost"}
+    assert set(first["scoring"]) == {"importance", "temporal_factor", "cooc_boost", "echo"}
     assert 0 < first["limbic_score"] <= 2
     assert first["rrf_score"] == pytest.approx(1 / 61, abs=1e-6)
     assert first["matches"][0]["id"] == 3

@@ -33,10 +33,29 @@ class Constants(msgspec.Struct, frozen=True):
     temporal_floor: float = 0.1
     cooc_temporal_floor: float = 0.1
     gamma: float = 0.01  # company
-    habit_reach: float = 0.4  # the most that importance and company together may do, as a logarithm
-    age_reach: float = 0.1  # the same for age
+    habit_weight: float = 0.25  # how much of what importance and company make together counts, as a logarithm
+    habit_reach: float = 0.2  # the most that this may do
+    age_reach: float = 0.05  # the same for age
+    echo_reach: float = 0.5  # the same for what was used after the same question
     # One visit is no habit: importance is measured against at least this many.
     full_use: float = 7.0
+
+
+# One would divide by these, or take their logarithm.
+NEVER_ZERO = {"d_max", "temporal_floor", "full_use"}
+
+
+def constants_in(metadata: Mapping[str, str]) -> Constants:
+    """The constants that stand there; what is no number above zero is passed over, as if it were not there."""
+    said: dict[str, float] = {}
+    for name in Constants.__struct_fields__:
+        try:
+            value = float(metadata[name])
+        except (KeyError, ValueError):
+            continue
+        if 0 <= value < 1e9 and (value or name not in NEVER_ZERO):
+            said[name] = value
+    return Constants(**said)
 
 
 class Use(msgspec.Struct):
@@ -82,7 +101,7 @@ class Candidate(msgspec.Struct, kw_only=True):
     changed: float | None = None  # seconds since 1970
     status: str = ACTIVE
     metadata_share: float = 0.0  # of its observations
-    is_exact: bool = False  # the query is its name, or stands in it word for word
+    is_exact: bool = False  # the query is its name
     distance: float | None = None  # cosine; None when only its text was found
     rrf_score: float | None = None
 
@@ -95,6 +114,7 @@ class Ranked(msgspec.Struct):
     importance: float
     temporal_factor: float
     cooc_boost: float
+    echo: float  # how sure it is that this question leads here, from what was used after it before
     limbic_score: float
     baseline_rank: int  # from 1: where relevance alone would put it
 
@@ -144,54 +164,70 @@ def bounded(logarithm: float, reach: float) -> float:
     return reach * tanh(logarithm / reach) if reach > 0 else 0.0
 
 
-def habit(importance: float, temporal_factor: float, cooc_boost: float, share: float, constants: Constants) -> float:
+def habit(
+    importance: float, temporal_factor: float, cooc_boost: float, share: float, constants: Constants, echo: float = 0.0
+) -> float:
     """By what a relevance is multiplied. `share` is how much the query lets habit say (routing)."""
-    use = log(1 + constants.beta_sal * importance) + log(1 + constants.gamma * cooc_boost)
+    use = log((1 + constants.beta_sal * importance) * (1 + constants.gamma * cooc_boost)) * constants.habit_weight
     age = bounded(log(temporal_factor), constants.age_reach)
-    return exp(share * (bounded(use, constants.habit_reach) + age))
+    return exp(share * (bounded(use, constants.habit_reach) + age) + constants.echo_reach * echo)
 
 
 def rank(
-    candidates: Sequence[Candidate], usage: UsageView, now: float, constants: Constants, share: float
+    candidates: Sequence[Candidate],
+    usage: UsageView,
+    now: float,
+    constants: Constants,
+    share: float,
+    echoes: Mapping[str, float] | None = None,
 ) -> list[Ranked]:
-    """The candidates, best first."""
-    rows = _measured(candidates, usage, now, constants)
-    rows.sort(key=lambda row: (-row.base, row.candidate.entity_id))
+    """The candidates, best first. `echoes`: for each name how sure it is that the question leads there."""
+    rows = _measured(candidates, usage, now, constants, echoes or {})
+    rows.sort(key=lambda row: (-row.base, not row.candidate.is_exact, row.candidate.entity_id))
     for place, row in enumerate(rows, 1):
         row.baseline_rank = place
-        factor = habit(row.importance, row.temporal_factor, row.cooc_boost, share, constants)
+        factor = habit(row.importance, row.temporal_factor, row.cooc_boost, share, constants, row.echo)
         row.limbic_score = row.base * factor
     _keep_exact_up(rows)
     rows.sort(key=lambda row: (-row.limbic_score, row.baseline_rank))
     return rows
 
 
-def _measured(candidates: Sequence[Candidate], usage: UsageView, now: float, constants: Constants) -> list[Ranked]:
+def _measured(
+    candidates: Sequence[Candidate],
+    usage: UsageView,
+    now: float,
+    constants: Constants,
+    echoes: Mapping[str, float],
+) -> list[Ranked]:
     unused = Use()
     uses = [usage.use_of(candidate.name) or unused for candidate in candidates]
     most = max((use.count for use in uses), default=0)
     max_uses = max(most, constants.full_use) if most else 0
     max_days = max((use.days for use in uses), default=1)
     names = {candidate.name for candidate in candidates}
+    best = max((candidate.relevance for candidate in candidates), default=0.0)
     return [
         Ranked(
-            candidate,
-            candidate.relevance * deboost(candidate),
-            importance(use.count, max_uses, candidate.degree, use.days or 1, max_days, constants=constants),
-            decay(_fresh(use, candidate), now, constants.temporal_floor, constants),
-            cooc(_among(usage.company_of(candidate.name), names), now, constants),
-            0.0,
-            0,
+            candidate=candidate,
+            # Who asks for a name means who bears it, however much others have to say of it.
+            base=(best if candidate.is_exact else candidate.relevance) * deboost(candidate),
+            importance=importance(use.count, max_uses, candidate.degree, use.days or 1, max_days, constants=constants),
+            temporal_factor=decay(_fresh(use, candidate), now, constants.temporal_floor, constants),
+            cooc_boost=cooc(_among(usage.company_of(candidate.name), names), now, constants),
+            echo=echoes.get(candidate.name, 0.0),
+            limbic_score=0.0,
+            baseline_rank=0,
         )
         for candidate, use in zip(candidates, uses, strict=True)
     ]
 
 
 def _fresh(use: Use, candidate: Candidate) -> float | None:
-    """When it was last used or changed."""
-    if not use.count:
+    """When it was last used or changed. Where nobody knows of changes, use must not make old."""
+    if candidate.changed is None or not use.count:
         return candidate.changed
-    return use.last if candidate.changed is None else max(use.last, candidate.changed)
+    return max(use.last, candidate.changed)
 
 
 def _among(company: Mapping[str, Company], names: set[str]) -> list[Company]:

@@ -17,6 +17,7 @@ from mcp_memory.search.folding import fold, words
 from mcp_memory.search.limbic import Candidate
 from mcp_memory.search.question import Question, read
 from mcp_memory.search.stems import stems
+from mcp_memory.search.times import seconds_of
 
 if TYPE_CHECKING:
     from mcp_memory.search.passages import Array, Passages
@@ -76,6 +77,7 @@ def _candidate(graph: Graph, entity: Entity, relevance: float, place: int, folde
         name=entity.name,
         relevance=relevance,
         degree=graph.degree(entity.id),
+        changed=seconds_of(entity.updated_at),
         status=entity.status,
         metadata_share=sum(seen.kind == "metadata" for seen in active) / len(active) if active else 0.0,
         is_exact=fold(entity.name) == folded,

@@ -11,7 +11,6 @@ from hashlib import md5
 import msgspec
 
 from mcp_memory.search.limbic import Constants, habit
-from mcp_memory.search.routing import SHARES, route
 
 # Of a hundred queries so many are marked as the baseline arm, by the query's hash: the same query, the same arm.
 BASELINE_PERCENT = 10
@@ -38,15 +37,19 @@ class Part(msgspec.Struct):
     importance: float
     temporal_factor: float
     cooc_boost: float
+    echo: float = 0.0
     relevance: int = 0  # how often it was used after this search
+
+    def score(self, share: float, constants: Constants) -> float:
+        """What these constants would have made of it."""
+        return self.base * habit(self.importance, self.temporal_factor, self.cooc_boost, share, constants, self.echo)
 
 
 class Trial(msgspec.Struct):
     """One search as it was logged, with the use that followed."""
 
     event_id: int
-    query: str
-    limit: int
+    share: float  # how much its query let habit say
     arm: int
     parts: list[Part]
 
@@ -65,12 +68,8 @@ class Trial(msgspec.Struct):
 
     def under(self, constants: Constants) -> list[int]:
         """The same in the order that these constants would have given."""
-        share = SHARES[route(self.query, self.limit)]
-        scored = [
-            (-part.base * habit(part.importance, part.temporal_factor, part.cooc_boost, share, constants), number)
-            for number, part in enumerate(self.parts)
-        ]
-        return [self.parts[number].relevance for _, number in sorted(scored)]
+        order = sorted(self.parts, key=lambda part: (-part.score(self.share, constants), part.baseline_rank))
+        return [part.relevance for part in order]
 
 
 def judged(trials: Sequence[Trial]) -> list[Trial]:

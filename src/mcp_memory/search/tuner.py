@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from mcp_memory.search.limbic import Constants, habit
+from mcp_memory.search.limbic import Constants
 from mcp_memory.search.metrics import interval, ndcg
-from mcp_memory.search.routing import SHARES, route
+from mcp_memory.search.routing import SHARES
 from mcp_memory.search.trials import LIMBIC, Part, Trial, judged
 
 GAMMAS = (0.001, 0.005, 0.01, 0.05, 0.1)
@@ -109,8 +109,10 @@ def proposal(finding: Finding, blend: float) -> dict[str, float]:
 
 SIMULATED_EVENTS = 2000
 SIMULATED_RESULTS = 12
-# How surely the result that is truly best is the one that is used: differences of a hundredth already tell.
-SHARPNESS = 150.0
+# Results among which only habit decides, and how surely the truly best of them is the one that is used:
+# differences of a hundredth already tell.
+NEAR_EQUALS = (0.64, 0.66)
+SHARPNESS = 1500.0
 PLANTED = tuple((gamma, beta) for gamma in (0.005, 0.05, 0.1) for beta in (0.1, 0.25, 0.75))
 
 
@@ -122,21 +124,17 @@ def simulated_trials(gamma: float, beta: float, seed: int, events: int = SIMULAT
 
 
 def _simulated(dice: random.Random, event: int, truth: Constants) -> Trial:
-    query = f"query {event}"
+    share = dice.choice(list(SHARES.values()))
     parts = []
     for number in range(1, SIMULATED_RESULTS + 1):
-        base, importance, company = dice.uniform(0.6, 0.7), dice.uniform(0, 1.3), dice.expovariate(1 / 6)
+        base, importance, company = dice.uniform(*NEAR_EQUALS), dice.uniform(0, 1.3), dice.expovariate(1 / 6)
         parts.append(Part(number, f"entity {number}", number, number, base, importance, 1.0, company))
     by_relevance = sorted(parts, key=lambda part: -part.base)
     for place, part in enumerate(by_relevance, 1):
         part.rank = part.baseline_rank = place
-    share = SHARES[route(query, SIMULATED_RESULTS)]
-    appeal = [
-        exp(SHARPNESS * (part.base * habit(part.importance, 1.0, part.cooc_boost, share, truth) - 0.65))
-        for part in parts
-    ]
+    appeal = [exp(SHARPNESS * (part.score(share, truth) - fmean(NEAR_EQUALS))) for part in parts]
     dice.choices(parts, appeal)[0].relevance = 1
-    return Trial(event, query, SIMULATED_RESULTS, LIMBIC, parts)
+    return Trial(event, share, LIMBIC, parts)
 
 
 def simulate(seed: int = 0, events: int = SIMULATED_EVENTS) -> dict[str, Any]:

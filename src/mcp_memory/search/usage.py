@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from mcp_memory.facts import MemoryFault
-from mcp_memory.search.limbic import Company, Constants, Ranked, Use
+from mcp_memory.search.habits import Credit, Ending, Habits, Note, Search
+from mcp_memory.search.limbic import Candidate, Constants, Ranked, Use, constants_in, rank
+from mcp_memory.search.routing import SHARES, route
+from mcp_memory.search.uses import USES
 
 log = logging.getLogger("mcp_memory")
 
-DAY = 86400
 # What is used so long after a search was found by it.
 SOON = 600.0
 # Searches that an origin may come back to, and origins that may have searched lately.
@@ -30,58 +32,37 @@ MOST_KEPT = 2000
 MOST_EVENTS = 5000
 
 
-class Search(msgspec.Struct, eq=False):
-    """One search and what it served, best first."""
+class Notes(msgspec.Struct):
+    """What can be written down in one go: first what ended, then what was searched, then what was used."""
 
-    query: str
-    origin: str
-    at: float
-    limit: int
-    engine: str
-    duration_ms: float | None
-    rows: list[Ranked]
-    is_logged: bool
-    event_id: int | None = None  # once it is written as a trial
-    used: dict[str, None] = {}
+    endings: list[Ending] = []
+    searches: list[Search] = []
+    credits: list[Credit] = []
 
-    def serves(self, name: str) -> bool:
-        return any(row.candidate.name == name for row in self.rows)
+    def __len__(self) -> int:
+        return len(self.endings) + len(self.searches) + len(self.credits)
 
-
-class Credit(msgspec.Struct):
-    """Something served was used, for the first time after its search."""
-
-    name: str
-    at: float
-    search: Search
-    beside: list[str]  # what had been used before after the same search
+    def takes(self, note: Note) -> bool:
+        """Add it, unless it must wait for the next go."""
+        if len(self) >= MOST_WAITING or len(self.searches) >= WRITTEN_AT_ONCE:
+            return False
+        if isinstance(note, Ending):
+            if self.searches or self.credits:  # they may be about an entity that ends here
+                return False
+            self.endings.append(note)
+        elif isinstance(note, Search):
+            self.searches.append(note)
+        else:
+            self.credits.append(note)
+        return True
 
 
-class Habits(msgspec.Struct):
-    """Everything that was ever used: few of the entities, so it is kept in memory whole."""
-
-    uses: dict[str, Use] = {}
-    company: dict[str, dict[str, Company]] = {}
-
-    def use_of(self, name: str) -> Use | None:
-        return self.uses.get(name)
-
-    def company_of(self, name: str) -> Mapping[str, Company]:
-        return self.company.get(name) or {}
-
-    def take(self, credit: Credit) -> None:
-        use = self.uses.get(credit.name) or Use()
-        is_new_day = not use.count or int(credit.at // DAY) != int(use.last // DAY)
-        # Replaced, not altered: another thread may be ranking.
-        self.uses[credit.name] = Use(use.count + 1, max(use.last, credit.at), use.days + is_new_day)
-        for other in credit.beside:
-            self._join(credit.name, other, credit.at)
-            self._join(other, credit.name, credit.at)
-
-    def _join(self, one: str, other: str, at: float) -> None:
-        known = self.company.get(one, {})
-        old = known.get(other) or Company()
-        self.company[one] = {**known, other: Company(old.count + 1, max(old.last, at))}
+def first_of(waiting: Iterable[Note]) -> Notes:
+    notes = Notes()
+    for note in waiting:
+        if not notes.takes(note):
+            break
+    return notes
 
 
 class UsageHome(Protocol):
@@ -99,7 +80,7 @@ class UsageHome(Protocol):
     def constants(self) -> dict[str, str]:
         """The metadata among which tuned constants stand."""
 
-    def write(self, searches: Sequence[Search], credits: Sequence[Credit], most_events: int) -> bool:
+    def write(self, notes: Notes, most_events: int) -> bool:
         """Keep these, all or nothing, and give logged searches their ids. Did others write since `load`?"""
 
 
@@ -124,13 +105,18 @@ class Usage:
         self._most_events = most_events
         self._habits: Habits | None = None
         self._recent: dict[str, list[Search]] = {}
-        self._searches: list[Search] = []
-        self._credits: list[Credit] = []
+        self._waiting: list[Note] = []  # to be written, in the order in which it happened
         self._lock = threading.Lock()
         self._settling = threading.Lock()
         self._listening_until = 0.0
 
     # ── for the ranking ──────────────────────────────────────────────────────────────────────────
+
+    def rank(self, query: str, candidates: Sequence[Candidate], limit: int) -> list[Ranked]:
+        """What a search found, best first: by relevance and habit, as far as this query lets habit speak."""
+        habits = self.view()
+        share = SHARES[route(query, limit)]
+        return rank(candidates, habits, self.now(), self.constants(), share, habits.echoes.of(query))
 
     def view(self) -> Habits:
         """What was used, up to this moment."""
@@ -146,8 +132,11 @@ class Usage:
             log.warning("ranking without earlier usage: %s", fault)
             loaded = Habits()
         with self._lock:
-            for credit in self._credits:
-                loaded.take(credit)
+            for note in self._waiting:
+                if isinstance(note, Credit):
+                    loaded.take(note)
+                elif isinstance(note, Ending):
+                    loaded.end(note)
             self._habits = loaded
         return loaded
 
@@ -180,11 +169,12 @@ class Usage:
         limit: int,
         origin: str = "",
         engine: str = "limbic",
-        duration_ms: float | None = None,
+        began: float | None = None,
     ) -> Search:
-        """Note what a search answers, in the order of the answer."""
+        """Note what a search answers, in the order of the answer. `began`: when, by `now`, the call came in."""
         now = self._clock()
-        search = Search(query, origin, now, limit, engine, duration_ms, list(rows), self._most_events > 0)
+        duration = None if began is None else max(now - began, 0.0) * 1000
+        search = Search(query, origin, now, limit, engine, duration, list(rows), self._most_events > 0)
         with self._lock:
             recent = self._recent.pop(origin, [])
             recent.append(search)
@@ -193,7 +183,7 @@ class Usage:
                 del self._recent[next(iter(self._recent))]
             self._listening_until = now + SOON
             if self._is_kept:
-                self._searches.append(search)
+                self._waiting.append(search)
         if self._is_kept:
             self._wake()
         return search
@@ -219,46 +209,50 @@ class Usage:
                 for credit in fresh:
                     self._habits.take(credit)
             if self._is_kept:
-                self._credits += fresh
+                self._waiting += fresh
         if fresh and self._is_kept:
             self._wake()
+
+    def ended(self, endings: Sequence[Ending]) -> None:
+        """These entities are no more."""
+        with self._lock:
+            if self._habits is not None:
+                for ending in endings:
+                    self._habits.end(ending)
+            if self._is_kept:
+                self._waiting += endings
 
     # ── quiet moments ────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_full(self) -> bool:
         """Should the notes be written although it is not quiet?"""
-        return len(self._searches) + len(self._credits) > MOST_WAITING
+        return len(self._waiting) > MOST_WAITING
 
     def settle(self) -> None:
         """Write the notes. What cannot be written now waits, within bounds."""
         with self._settling:
-            while (self._searches or self._credits) and self._settle_some():
+            while self._waiting and self._settle_some():
                 pass
 
     def _settle_some(self) -> bool:
         with self._lock:
-            searches = self._searches[:WRITTEN_AT_ONCE]
-            # A credit needs the id of its search: credits go when every search is written.
-            credits = self._credits[:MOST_WAITING] if len(self._searches) <= WRITTEN_AT_ONCE else []
+            notes = first_of(self._waiting)
         try:
-            others_wrote = self._home.write(searches, credits, self._most_events)
+            others_wrote = self._home.write(notes, self._most_events)
         except MemoryFault as fault:
             self._give_up(fault)
             return False
         with self._lock:
-            del self._searches[: len(searches)]
-            del self._credits[: len(credits)]
+            del self._waiting[: len(notes)]
         if others_wrote and self._habits is not None:
             self._load()
         return True
 
     def _give_up(self, fault: MemoryFault) -> None:
-        most = MOST_KEPT if fault.retryable else 0
         log.log(logging.DEBUG if fault.retryable else logging.WARNING, "usage is not written: %s", fault)
         with self._lock:
-            del self._searches[: max(len(self._searches) - most, 0)]
-            del self._credits[: max(len(self._credits) - most, 0)]
+            del self._waiting[: max(len(self._waiting) - (MOST_KEPT if fault.retryable else 0), 0)]
 
 
 def _credit(name: str, recent: list[Search], now: float) -> Credit | None:
@@ -269,51 +263,3 @@ def _credit(name: str, recent: list[Search], now: float) -> Credit | None:
     beside = list(search.used)
     search.used = {**search.used, name: None}
     return Credit(name, now, search, beside)
-
-
-def constants_in(metadata: Mapping[str, str]) -> Constants:
-    """The constants that stand there; what is no number above zero is passed over, as if it were not there."""
-    said: dict[str, float] = {}
-    for name in Constants.__struct_fields__:
-        try:
-            value = float(metadata[name])
-        except (KeyError, ValueError):
-            continue
-        if 0 <= value < 1e9 and (value or name not in NEVER_ZERO):
-            said[name] = value
-    return Constants(**said)
-
-
-# One would divide by these, or take their logarithm.
-NEVER_ZERO = {"d_max", "temporal_floor", "full_use"}
-
-
-def _named(given: dict[str, Any]) -> list[str]:
-    return [given["name"]]
-
-
-def _several(given: dict[str, Any]) -> list[str]:
-    return list(given["names"])
-
-
-def _extended(given: dict[str, Any]) -> list[str]:
-    name = given.get("name")
-    return [addition.entity_name for addition in given["observations"]] if name is None else [name]
-
-
-def _created(given: dict[str, Any]) -> list[str]:
-    return [entity.name for entity in given["entities"]]
-
-
-# What counts as use, and of which entities: opening them, adding to them, relating them, looking around them.
-USES: dict[str, Callable[[dict[str, Any]], list[str]]] = {
-    "open_nodes": _several,
-    "get_entity": _named,
-    "batch_get_entities": _several,
-    "describe_entity": _named,
-    "get_neighbors": _named,
-    "add_observations": _extended,
-    "create_entities": _created,
-    "upsert_entities": _created,
-    "create_relations": lambda given: [end for link in given["relations"] for end in (link.source, link.target)],
-}

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
+from mcp_memory.search.habits import Habits
 from mcp_memory.search.limbic import Use
-from mcp_memory.search.usage import Credit, Habits, Search
+from mcp_memory.search.usage import Notes
 from mcp_memory.stores.sqlite import usage
 from mcp_memory.stores.sqlite.sidefile import SideFile
 from mcp_memory.stores.sqlite.store import SqliteStore
@@ -27,14 +28,21 @@ SUFFIX = "-usage"
 class Place(Protocol):
     """A database that has room for usage."""
 
+    @property
+    def wants_endings(self) -> bool:
+        """Must it be told when an entity is no more?"""
+
     def mark(self) -> object:
         """Another thing when what was read from here must be read again."""
 
     def reading(self) -> AbstractContextManager[apsw.Connection | None]:
         """A connection to ask; None where nothing was written yet."""
 
-    def writing(self, names: Sequence[str]) -> AbstractContextManager[apsw.Connection]:
-        """A connection inside a transaction, which knows the entities of these names if they exist."""
+    def writing(self) -> AbstractContextManager[apsw.Connection]:
+        """A connection inside a transaction, committed at the end."""
+
+    def bring(self, connection: apsw.Connection, names: Sequence[str]) -> None:
+        """Let it know the entities of these names, if they exist."""
 
 
 class KeptUsage:
@@ -64,10 +72,20 @@ class KeptUsage:
         with self._place.reading() as connection:
             return {} if connection is None else usage.metadata(connection)
 
-    def write(self, searches: Sequence[Search], credits: Sequence[Credit], most_events: int) -> bool:
-        names = [row.candidate.name for search in searches for row in search.rows]
-        with self._place.writing(names) as connection:
-            batch = usage.write(connection, searches, credits, most_events)
+    def write(self, notes: Notes, most_events: int) -> bool:
+        names = [row.candidate.name for search in notes.searches for row in search.rows]
+        endings = notes.endings if self._place.wants_endings else []
+        if not (notes.searches or notes.credits or endings):
+            return False
+        try:
+            with self._place.writing() as connection:
+                usage.end(connection, endings)
+                self._place.bring(connection, names)
+                batch = usage.write(connection, notes.searches, notes.credits, most_events)
+        except BaseException:
+            for search in notes.searches:  # the ids were taken back, and others may get them
+                search.event_id = None
+            raise
         others_wrote = self._batch >= 0 and batch != self._batch + 1
         self._batch = batch
         if not others_wrote:
@@ -81,7 +99,7 @@ class KeptUsage:
 
     def tune(self, values: dict[str, float]) -> None:
         """Make constants other than they were; every process ranks by them from its next search on."""
-        with self._place.writing(()) as connection:
+        with self._place.writing() as connection:
             usage.tune(connection, values)
 
 

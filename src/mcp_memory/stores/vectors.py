@@ -46,7 +46,7 @@ class KeptVectors:
     def keep(self, stamp: str, vectors: Sequence[tuple[int, bytes]]) -> None:
         if not self._may_write:
             return
-        with self._place.writing(()) as connection:
+        with self._place.writing() as connection:
             model = _model(connection, stamp)
             if model is None:
                 if not _is_there(connection):

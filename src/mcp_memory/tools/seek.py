@@ -42,15 +42,13 @@ def search_semantic(
     """Ask in your own words: entities that may answer, best first, each with the observations that do (matches).
     Understands who is named and whether a time is asked for, in Spanish and English. status says found, weak or
     nothing found."""
-    from mcp_memory.search.limbic import rank
-    from mcp_memory.search.routing import SHARES, route
     from mcp_memory.search.seeking import seek
 
     usage, graph = seeker.usage, seeker.graph
+    began = usage.now()
     hits = seek(graph, query, max(limit, 0), entity_type)
-    share = SHARES[route(query, limit)]
-    ranked = rank(hits.candidates, usage.view(), usage.now(), usage.constants(), share)[: max(limit, 0)]
-    usage.served(query, ranked, limit=limit, origin=seeker.origin)
+    ranked = usage.rank(query, hits.candidates, limit)[: max(limit, 0)]
+    usage.served(query, ranked, limit=limit, origin=seeker.origin, began=began)
     return {"results": [_result(graph, row, hits) for row in ranked], "status": hits.status, "engine": "text"}
 
 
@@ -69,6 +67,7 @@ def _result(graph: Graph, row: Ranked, hits: Hits) -> dict[str, Any]:
             "importance": round(row.importance, 4),
             "temporal_factor": round(row.temporal_factor, 4),
             "cooc_boost": round(row.cooc_boost, 4),
+            "echo": round(row.echo, 4),
         },
         "rrf_score": round(candidate.rrf_score or 0.0, 6),
         "matches": [

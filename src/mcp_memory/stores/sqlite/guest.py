@@ -22,6 +22,8 @@ ATTEMPTS, PAUSE = 40, 0.005
 class Guest:
     """Somebody with a connection for a moment."""
 
+    wants_endings = False  # usage refers to the rows of entities, and goes with them
+
     def __init__(self, file: OpenFile) -> None:
         self._file = file
 
@@ -43,8 +45,8 @@ class Guest:
                     connection.close()
 
     @contextmanager
-    def writing(self, names: Sequence[str] = ()) -> Iterator[apsw.Connection]:
-        """A connection inside a transaction, committed at the end. The file knows every entity's name itself."""
+    def writing(self) -> Iterator[apsw.Connection]:
+        """A connection inside a transaction, committed at the end."""
         file = self._file
         with plain_words(file.path):
             connection = self._begin()
@@ -56,6 +58,9 @@ class Guest:
                 raise
             finally:
                 file.lock.release()
+
+    def bring(self, connection: apsw.Connection, names: Sequence[str]) -> None:
+        """Nothing to do: the file knows every entity itself."""
 
     def _begin(self) -> apsw.Connection:
         """Begin a transaction and keep the file's lock."""

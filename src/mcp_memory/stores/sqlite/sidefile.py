@@ -37,6 +37,10 @@ class SideFile:
     def __init__(self, path: str) -> None:
         self.path = path
 
+    @property
+    def wants_endings(self) -> bool:
+        return os.path.exists(self.path)
+
     def mark(self) -> object:
         """Another thing when others wrote."""
         try:
@@ -60,19 +64,22 @@ class SideFile:
                 connection.close()
 
     @contextmanager
-    def writing(self, names: Sequence[str] = ()) -> Iterator[apsw.Connection]:
-        """A connection inside a transaction, with rows for these entities."""
+    def writing(self) -> Iterator[apsw.Connection]:
+        """A connection inside a transaction, committed at the end."""
         with plain_words(self.path):
             connection = apsw.Connection(self.path)
             try:
                 connection.set_busy_timeout(BUSY_MILLISECONDS)
+                connection.execute("PRAGMA foreign_keys = ON")
                 connection.execute("begin immediate")
                 _bring_tables(connection)
-                connection.executemany("insert or ignore into entities (name) values (?)", [(name,) for name in names])
                 yield connection
                 connection.execute("commit")
             finally:
                 connection.close()  # an open transaction ends with its connection, undone
+
+    def bring(self, connection: apsw.Connection, names: Sequence[str]) -> None:
+        connection.executemany("insert or ignore into entities (name) values (?)", [(name,) for name in names])
 
 
 def _bring_tables(connection: apsw.Connection) -> None:

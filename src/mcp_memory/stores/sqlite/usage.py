@@ -12,17 +12,20 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.search.habits import Credit, Ending, Habits, Search
 from mcp_memory.search.limbic import Company, Ranked, Use
+from mcp_memory.search.routing import SHARES, route
 from mcp_memory.search.trials import Part, Trial, arm, hash_of
-from mcp_memory.search.usage import Credit, Habits, Search
 from mcp_memory.stores.sqlite.queries import Queries, read_sql
 
-SQL = Queries("usage")
+SQL, PROJECT = Queries("usage"), Queries("project")
 # Pairs grow with the square of what is served; the documented "top-K" are these.
 COMPANY_OF_TOP = 10
 # A result of the predecessor that only its text had found carries no similarity; it counted as this or more.
 TEXT_ONLY_BASE = 0.2
-PASSING = ("pass_use", "pass_use_days", "pass_use_above", "pass_use_below")
+PASSING = (SQL.pass_use, SQL.pass_use_days, SQL.pass_use_above, SQL.pass_use_below)
+PASSING_TRIALS = (SQL.pass_results, SQL.pass_base, SQL.pass_feedback)
+PASSING_SHOWN = (PROJECT.pass_access, PROJECT.pass_access_days, PROJECT.pass_company_above, PROJECT.pass_company_below)
 
 
 def is_there(connection: apsw.Connection) -> bool:
@@ -81,7 +84,7 @@ def _write_trial(connection: apsw.Connection, search: Search) -> int:
         ),
     ).get
     connection.executemany(SQL.result, [_result(event_id, rank, row) for rank, row in enumerate(search.rows, 1)])
-    connection.executemany(SQL.base, [(event_id, row.candidate.name, row.base) for row in search.rows])
+    connection.executemany(SQL.base, [(event_id, row.candidate.name, row.base, row.echo) for row in search.rows])
     return event_id
 
 
@@ -123,9 +126,23 @@ def _retain(connection: apsw.Connection, most: int) -> None:
 def pass_on(connection: apsw.Connection, into: int, gone: int) -> None:
     """Let the use of an entity that was merged count for the one that absorbed it."""
     if is_there(connection):
-        for name in PASSING:
-            connection.execute(getattr(SQL, name), (into, gone))
+        for statement in (*PASSING, *PASSING_TRIALS):
+            connection.execute(statement, (into, gone))
         connection.execute(SQL.batch).get  # noqa: B018  (whoever has it in memory shall look again)
+
+
+def end(connection: apsw.Connection, endings: Iterable[Ending]) -> None:
+    """The same for a place that hears of endings by name. Inside a transaction."""
+    for ending in endings:
+        gone = connection.execute(SQL.entity, (ending.name,)).get
+        if gone is None:
+            continue
+        if ending.into is not None:
+            connection.execute(SQL.bring_entity, (ending.into,))
+            into = connection.execute(SQL.entity, (ending.into,)).get
+            for statement in (*PASSING_SHOWN, *PASSING, *PASSING_TRIALS):
+                connection.execute(statement, (into, gone))
+        connection.execute(SQL.forget_entity, (gone,))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
@@ -142,6 +159,10 @@ def load(connection: apsw.Connection) -> tuple[Habits, int]:
         company = Company(count, last)
         habits.company.setdefault(one, {})[other] = company
         habits.company.setdefault(other, {})[one] = company
+    last_event = 0
+    for event_id, query, name in connection.execute(SQL.all_feedback):
+        habits.echoes.note(query, name, is_first=event_id != last_event)
+        last_event = event_id
     return habits, connection.execute(SQL.batches).get or 0
 
 
@@ -167,17 +188,21 @@ def tune(connection: apsw.Connection, values: dict[str, float]) -> None:
 
 def trials(connection: apsw.Connection, most: int) -> list[Trial]:
     """The newest logged searches, oldest first."""
-    ours = "(select base from search_base b where b.event_id = r.event_id and b.entity_id = r.entity_id)"
-    statement = SQL.results_of.format(base=ours if is_there(connection) else "null")
+    statement = SQL.results_of if is_there(connection) else SQL.results_of_predecessor
     found: list[Any] = connection.execute(SQL.trials, (most,)).fetchall()[::-1]
     return [
-        Trial(event_id, query, limit, treatment, [_part(row) for row in connection.execute(statement, (event_id,))])
+        Trial(
+            event_id,
+            SHARES[route(query, limit)],
+            treatment,
+            [_part(row) for row in connection.execute(statement, (event_id,))],
+        )
         for event_id, query, limit, treatment in found
     ]
 
 
 def _part(row: tuple[Any, ...]) -> Part:
-    entity_id, name, rank, baseline_rank, cosine, importance, temporal, cooc_boost, base, relevance = row
+    entity_id, name, rank, baseline_rank, cosine, importance, temporal, cooc_boost, relevance, base, echo = row
     if base is None:
         base = TEXT_ONLY_BASE if cosine is None else max(cosine, 0.0)
     # Without a place of its own in the baseline it stood behind all that had one.
@@ -191,5 +216,6 @@ def _part(row: tuple[Any, ...]) -> Part:
         importance or 0.0,
         1.0 if temporal is None else max(temporal, 1e-6),
         cooc_boost or 0.0,
+        echo or 0.0,
         relevance,
     )

@@ -48,8 +48,8 @@ select ?1, id, name, ?3, ?4, ?5, ?6, ?7, ?8, ?9 from entities where name = ?2
 on conflict do nothing
 
 -- base --
-insert into search_base (event_id, entity_id, base)
-select ?1, id, ?3 from entities where name = ?2
+insert into search_base (event_id, entity_id, base, echo)
+select ?1, id, ?3, ?4 from entities where name = ?2
 on conflict do nothing
 
 -- feedback --
@@ -105,10 +105,33 @@ select event_id, query_text, k_limit, treatment from search_events
 
 -- results_of --
 select r.entity_id, r.entity_name, r.rank, r.baseline_rank, r.cosine_sim, r.importance, r.temporal, r.cooc_boost,
-       {base},
        (select coalesce(sum(f.re_accessed), 0) from implicit_feedback f
-         where f.event_id = r.event_id and f.entity_id = r.entity_id)
+         where f.event_id = r.event_id and f.entity_id = r.entity_id),
+       b.base, b.echo
+  from search_results r left join search_base b on b.event_id = r.event_id and b.entity_id = r.entity_id
+ where r.event_id = ? order by r.rank
+
+-- results_of_predecessor --
+select r.entity_id, r.entity_name, r.rank, r.baseline_rank, r.cosine_sim, r.importance, r.temporal, r.cooc_boost,
+       (select coalesce(sum(f.re_accessed), 0) from implicit_feedback f
+         where f.event_id = r.event_id and f.entity_id = r.entity_id),
+       null, null
   from search_results r where r.event_id = ? order by r.rank
+
+-- all_feedback --
+-- Which question led to what, search by search, as far as the log goes back.
+select f.event_id, s.query_text, e.name
+  from implicit_feedback f join search_events s on s.event_id = f.event_id join entities e on e.id = f.entity_id
+ where f.re_accessed > 0 order by f.event_id, f.feedback_id
+
+-- entity --
+select id from entities where name = ?
+
+-- bring_entity --
+insert or ignore into entities (name) values (?)
+
+-- forget_entity --
+delete from entities where id = ?
 
 -- pass_use --
 -- Use of a merged entity counts for the one it became part of.
@@ -135,3 +158,12 @@ select min(?1, entity_a_id), max(?1, entity_a_id), co_count, last_co
   from co_use where entity_b_id = ?2 and entity_a_id <> ?1
 on conflict (entity_a_id, entity_b_id) do update set co_count = co_count + excluded.co_count,
                                                      last_co = max(last_co, excluded.last_co)
+
+-- pass_results --
+update or ignore search_results set entity_id = ?1 where entity_id = ?2
+
+-- pass_base --
+update or ignore search_base set entity_id = ?1 where entity_id = ?2
+
+-- pass_feedback --
+update implicit_feedback set entity_id = ?1 where entity_id = ?2

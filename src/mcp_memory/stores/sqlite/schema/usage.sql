@@ -24,11 +24,12 @@ CREATE TABLE IF NOT EXISTS co_use (
 
 CREATE INDEX IF NOT EXISTS idx_co_use_b ON co_use(entity_b_id);
 
--- The relevance that a logged result had before habit: the tuner replays a ranking from it.
+-- What a logged result had before habit, relevance and echo: the tuner replays a ranking from it.
 CREATE TABLE IF NOT EXISTS search_base (
     event_id INTEGER NOT NULL REFERENCES search_events(event_id),
     entity_id INTEGER NOT NULL,
     base REAL NOT NULL,
+    echo REAL NOT NULL,
     PRIMARY KEY (event_id, entity_id)
 );
 
