@@ -44,11 +44,14 @@ def open_space(
     keeps_usage: bool = True,
     query_log: int = 5000,
     model: str = "auto",
+    flags: bool = False,
     customs: Customs | None = None,
     heavy: Turns | None = None,
     requires_model: bool = False,
 ) -> Space:
-    """The space kept in this file, which is created when something is first written to it."""
+    """The space kept in this file, which is created when something is first written to it.
+
+    `flags`: observations that repeat what an entity knows are flagged behind the calls."""
     store = store_for(os.path.abspath(os.fspath(path)), durability)
     return Space(
         store,
@@ -57,6 +60,7 @@ def open_space(
         keeps_usage=keeps_usage,
         query_log=query_log,
         model=model,
+        flags=flags,
         customs=customs,
         heavy=heavy,
         requires_model=requires_model,
@@ -71,6 +75,7 @@ def space_for(settings: Settings) -> Space:
         roots=settings.allowed_roots,
         keeps_usage=not settings.read_only,
         query_log=0 if settings.no_query_log else settings.query_log,
+        flags=settings.profile != "official" and not settings.read_only,
         customs=settings.customs,
         heavy=Turns(settings.heavy_tool_max_concurrency, settings.heavy_tool_acquire_timeout_seconds),
         model=settings.model,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from itertools import chain
+from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,7 @@ class Graph:
         self.relation_type_counts: Counter[str] = Counter()
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
+        self.examined: float = inf  # up to which observation duplicates were looked for, if somebody does
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
         self._texts: TextIndex | None = None

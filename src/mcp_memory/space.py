@@ -24,6 +24,7 @@ from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
+    from mcp_memory.care import Caretaker
     from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
     from mcp_memory.search.vectors import Vectors
@@ -39,6 +40,8 @@ MOST_BEHIND = 1000
 # A shared space waits for a locked store with its own lock open: so long, and in steps that grow so far.
 PATIENCE_SECONDS = 15.0
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
+# Tools whose answers show flags of observations.
+SHOWS_FLAGS = {"describe_entity"}
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
 # A search waits so long for what lacks a vector, if it is no more than this.
@@ -129,6 +132,7 @@ class Space:
         keeps_usage: bool = True,
         query_log: int = 5000,
         model: str = "none",
+        flags: bool = False,
         customs: Customs | None = None,
         heavy: Turns | None = None,
         requires_model: bool = False,
@@ -144,7 +148,9 @@ class Space:
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
         self._query_log = query_log
-        self._model = model
+        self.model = model
+        self._flags = flags
+        self.caretaker: Caretaker | None = None  # from the first load on, where flags are wanted and can be kept
         self._requires_model = requires_model
         self._vectors: Vectors | None = None  # from the first search on
         self._graph: Graph | None = None
@@ -153,7 +159,7 @@ class Space:
         self._settler: threading.Thread | None = None
         self._unsettled = threading.Event()
         self._closing = threading.Event()
-        self._last_write = 0.0
+        self.last_write = 0.0
         self._history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
         self._past_graphs: PastGraphs | None = None
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
@@ -172,6 +178,8 @@ class Space:
         at_once: bool = False,
     ) -> Any:
         """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow."""
+        if tool.name in SHOWS_FLAGS and not at_once:
+            self._wait_for_flags()
         if tool.is_heavy or tool.is_care:
             return self._care(tool, values, origin, at_once)
         if tool.asks_past or values.__class__ is AsOf:
@@ -209,12 +217,6 @@ class Space:
             if tool.writes:
                 return self.commit(lambda graph: tool.function(curator or graph, *values), origin, tool.name)
             return tool.function(curator, *values)
-
-    @contextmanager
-    def facts(self) -> Iterator[Graph]:
-        """The graph, up to date, and nobody alters it meanwhile."""
-        with self._lock:
-            yield self.graph()
 
     def _call_with_past(self, tool: Tool, values: tuple[Any, ...], origin: str, at_once: bool) -> Any:
         """A call that is about the past, or about the graph as it was."""
@@ -280,12 +282,14 @@ class Space:
             graph = self._graph
             if graph is None:
                 graph = self._graph = self._take_loaded() or self.store.load()
+                self._look_after(graph)
                 if self._cold is not None and self._cold.wants_snapshot():
                     self._wake_settler()
             news = self.store.news_since(graph)
             if news is None:
                 self._graph = None
                 graph = self._graph = self.store.load()
+                self._look_after(graph)
             elif news:
                 graph.apply(news)
             return graph
@@ -400,7 +404,7 @@ class Space:
     # ── quiet moments ────────────────────────────────────────────────────────────────────────────
 
     def _wrote(self) -> None:
-        self._last_write = time.monotonic()
+        self.last_write = time.monotonic()
         if not self._unsettled.is_set():
             self._wake_settler()
 
@@ -413,12 +417,14 @@ class Space:
     def _settle_in_quiet_moments(self) -> None:
         while not self._closing.is_set():
             self._unsettled.wait()
-            while (wait := self._last_write + QUIET_SECONDS - time.monotonic()) > 0:
+            while (wait := self.last_write + QUIET_SECONDS - time.monotonic()) > 0:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
             if self._vectors is not None:
                 self._vectors.nudge()
+            if self.caretaker is not None:
+                self.caretaker.nudge()
             try:
                 self.store.settle()
                 if self.used is not None:
@@ -452,10 +458,10 @@ class Space:
     def vectors(self) -> Vectors | None:
         """What the texts mean. Made when first asked for; None where there is no model."""
         with self._lock:
-            if self._vectors is None and self._model != "none":
+            if self._vectors is None and self.model != "none":
                 from mcp_memory.embedding import engine
 
-                chosen = engine(self._model)
+                chosen = engine(self.model)
                 if chosen is not None:
                     from mcp_memory.search.vectors import Vectors
                     from mcp_memory.stores.vectors import vectors_of
@@ -476,7 +482,7 @@ class Space:
         if self._requires_model and self.vectors is None:
             from mcp_memory.embedding import why_not
 
-            raise NoModel(why_not(self._model))
+            raise NoModel(why_not(self.model))
         with self._lock:
             vectors = self._fresh_vectors()
         # Nobody's lock is held here: the worker needs the graph.
@@ -488,6 +494,25 @@ class Space:
         """The graph, up to date and for oneself. Not for long: calls wait meanwhile."""
         with self._lock:
             yield self.graph()
+
+    def _look_after(self, graph: Graph) -> None:
+        """From now on somebody flags what is written twice, behind the replies."""
+        if self.caretaker is None and self._flags:
+            from mcp_memory.care import Caretaker
+            from mcp_memory.stores.examined import examined_of
+
+            self._flags = False
+            kept = examined_of(self.store)
+            self.caretaker = Caretaker(self, kept) if kept is not None else None
+        if self.caretaker is not None:
+            self.caretaker.follow(graph)
+
+    def _wait_for_flags(self) -> None:
+        """Give what was written a moment ago its flags, if that is a matter of a moment."""
+        if self.caretaker is not None:
+            from mcp_memory.care import LOOK_SECONDS, is_ready
+
+            self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0)
 
     def _has_many_notes(self) -> bool:
         return self.used is not None and self.used.is_full
@@ -506,6 +531,9 @@ class Space:
 
     def close(self, seconds: float = 0.5) -> None:
         """Finish: projections as far as `seconds` allow (the next open does the rest), then let go."""
+        caretaker, self.caretaker = self.caretaker, None
+        if caretaker is not None:
+            caretaker.close()
         vectors, self._vectors = self._vectors, None
         if vectors is not None:  # without our lock, which its worker may be waiting for
             vectors.close()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_memory.curation.curator import Curator
+from mcp_memory import care
 from mcp_memory.curation.duplicates import clusters, difference, matches
 from tests.conftest import Caller, person
 
@@ -95,12 +95,7 @@ def test_what_was_superseded_is_not_compared(keep: Caller) -> None:
 
 def test_without_a_model_words_are_compared_and_it_is_said(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     create(call, "The tests run on every push", "Every push runs the tests", "push")
-    without = Curator.__new__
-
-    def made(cls: type, **parts: Any) -> Curator:
-        return without(cls, **(parts | {"meanings": lambda ids, texts: None}))
-
-    monkeypatch.setattr(Curator, "__new__", made)
+    monkeypatch.setattr(care, "chosen_engine", lambda space: None)
 
     answer = call("find_duplicate_observations", entity_name="Ada")
 

@@ -29,11 +29,10 @@ class Curator(NamedTuple):
 
     facts: Callable[[], AbstractContextManager[Graph]]  # the graph, as long as it is held
     customs: Customs
-    # By ids of observations with their texts; of reflections; of a question. None where there is no model.
-    meanings: Callable[[Sequence[int], Sequence[str]], Meanings | None]
-    thoughts: Callable[[Sequence[int], Sequence[str]], Meanings | None]
+    meanings: Callable[[Sequence[str]], Meanings | None]  # of texts; None where there is no model
     question: Callable[[str], Floats | None]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
     missing: Callable[[], str]  # why some vectors are not there, and what to do about it
-    pending: Callable[[], int]  # observations that were not yet compared with what stood before them
+    # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.
+    examined: Callable[[], int]
     now: Callable[[], float]

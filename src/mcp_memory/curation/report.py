@@ -13,7 +13,7 @@ from mcp_memory.curation.split import Analysis, Grown, grown
 from mcp_memory.search.times import DAY, seconds_of
 
 if TYPE_CHECKING:
-    from mcp_memory.facts import Entity
+    from mcp_memory.facts import Entity, Observation
     from mcp_memory.search.limbic import Use
 
 ARCHIVED = "archivado"
@@ -47,17 +47,25 @@ class Survey(msgspec.Struct):
     large: list[Grown] = []
     flagged: list[Flagged] = []
     stale: list[Stale] = []
+    pending: int = 0  # observations nobody has compared yet
 
 
 def survey(
-    entities: Iterable[Entity], thresholds: Mapping[str, int], uses: Mapping[str, Use], now: float, stale_days: float
+    entities: Iterable[Entity],
+    thresholds: Mapping[str, int],
+    uses: Mapping[str, Use],
+    now: float,
+    stale_days: float,
+    examined: int,
 ) -> Survey:
+    """Look at every entity once. `examined`: the last observation that was compared with those before it."""
     found = Survey()
     least = min(thresholds.values())
     for entity in entities:
         active = entity.active()
         found.entities += 1
         found.observations += len(active)
+        found.pending += pending_in(active, examined)
         if len(active) > least and (one := grown(entity, thresholds)).is_large:
             found.large.append(one)
         found.flagged += [
@@ -70,6 +78,13 @@ def survey(
     # Never used before long unused, the oldest first.
     found.stale.sort(key=lambda one: (one.last_accessed_days_ago is not None, -_days_since(one)))
     return found
+
+
+def pending_in(active: Sequence[Observation], examined: float) -> int:
+    """How many of an entity's observations may still get a flag."""
+    if len(active) < 2 or active[-1].id <= examined:
+        return 0
+    return sum(seen.id > examined for seen in active)
 
 
 def _days_since(one: Stale) -> int:
@@ -103,6 +118,7 @@ def report(found: Survey, analyses: Sequence[Analysis], most: int) -> dict[str, 
             "flagged_observations_count": len(found.flagged),
             "stale_entities_count": len(found.stale),
             "large_entities_count": len(large),
+            **({"flags_pending": found.pending} if found.pending else {}),
         },
         "split_candidates": [_candidate(one) for one in splitting[:most]],
         "flagged_observations": found.flagged[:most],

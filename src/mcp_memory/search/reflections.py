@@ -105,7 +105,7 @@ def _nearness(query: str, wanted: Sequence[Reflection], curator: Curator) -> dic
     question = curator.question(query)
     if question is None:
         return {}
-    known = curator.thoughts([one.id for one in wanted], [one.content for one in wanted])
+    known = curator.meanings([one.content for one in wanted])
     if known is None:
         return {}
     cosines = (known.vectors @ question).tolist()

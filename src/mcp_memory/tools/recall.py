@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_memory.curation.report import pending_in
 from mcp_memory.desk import Pieces
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
@@ -87,6 +88,9 @@ def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str,
         "neighbors": [graph.name_of(other) for other in neighbors],
         "relations": [{**shown_relation(graph, r), "direction": _direction(entity, r.source)} for r in relations],
     }
+    pending = pending_in(entity.active(), graph.examined)
+    if pending:
+        answer["flags_pending"] = pending
     if history:
         ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active]
         answer["endedRelations"] = shown_relations(graph, ended)

@@ -81,7 +81,7 @@ def _read(curator: Curator, name: str) -> tuple[Any, ...]:
 
 def _understood(curator: Curator, one: Any) -> tuple[Any, ...]:
     """What to analyse, with its vectors where there are any. Of a small entity nothing is asked."""
-    meanings = curator.meanings(one.ids, one.texts) if one.is_large else None
+    meanings = curator.meanings(one.texts) if one.is_large else None
     if meanings is None or not meanings.is_complete:
         return one, None, ""
     return one, meanings.vectors, meanings.model
@@ -135,7 +135,7 @@ def find_duplicate_observations(
     with curator.facts() as graph:
         active = [(seen.id, seen.text, seen.similarity_flag) for seen in graph[entity_name].active()]
     ids, texts = [one[0] for one in active], [one[1] for one in active]
-    meanings = curator.meanings(ids, texts)
+    meanings = curator.meanings(texts)
     found = matches(
         texts,
         meanings and meanings.vectors,
@@ -171,11 +171,7 @@ def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count
     from mcp_memory.curation.report import report, survey
     from mcp_memory.curation.split import analyse
 
-    uses = curator.uses()
+    uses, examined = curator.uses(), curator.examined()
     with curator.facts() as graph:
-        found = survey(graph.entities(), curator.customs.split_thresholds, uses, curator.now(), stale_days)
-    answer = report(found, [analyse(*_understood(curator, one)) for one in found.large], limit)
-    pending = curator.pending()
-    if pending:
-        answer["summary"]["flags_pending"] = pending
-    return answer
+        found = survey(graph.entities(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
+    return report(found, [analyse(*_understood(curator, one)) for one in found.large], limit)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 import apsw
 
@@ -23,6 +24,7 @@ class SqlView:
         self._run = connection.execute
         self.by_id = self._Entities(self)
         self.fragments: dict[str, bytes] = {}
+        self.examined = inf  # nobody looks for duplicates before the graph is there
 
     class _Entities:
         def __init__(self, view: SqlView) -> None:

@@ -15,6 +15,8 @@ CREATE TABLE space_state (
 );
 
 INSERT INTO space_state (key, value) VALUES ('projected_seq', 0);
+-- Up to which observation duplicates were looked for; what an adopted file holds was looked at by who wrote it.
+INSERT INTO space_state (key, value) SELECT 'examined_observation', coalesce(max(id), 0) FROM observations;
 
 -- Deleting an observation makes SQLite look for rows that supersede it; without this index it reads them all.
 CREATE INDEX idx_obs_supersedes ON observations(supersedes) WHERE supersedes IS NOT NULL;

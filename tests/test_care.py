@@ -1,0 +1,228 @@
+"""What is written twice is flagged behind the reply: each new observation compared once, with all before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_memory import care
+from mcp_memory.assembly import open_space
+from mcp_memory.embedding.engine import Engine
+from mcp_memory.space import Space
+from tests.conftest import Caller, person
+
+TESTS = ("The tests run on every push", "Every push runs the tests")
+TEAM = ("Marta dirige el equipo de diseño", "El equipo de diseño lo dirige Marta")
+LONG, SHORT = "Lives in Lisbon since 2021, with her two cats, her brother and a parrot", "lives in Lisbon"
+PATIENCE = 30
+
+Open = Callable[..., Caller]
+
+
+@pytest.fixture
+def opened(database: Path) -> Iterator[Open]:
+    """Opens the same memory as often as one likes; nothing may be wrong with it at the end."""
+    spaces: list[Space] = []
+
+    def open_again(file: Path = database, **options: Any) -> Caller:
+        chosen: dict[str, Any] = {"flags": True, "roots": (str(file.parent),)} | options
+        spaces.append(open_space(file, **chosen))
+        return Caller(spaces[-1])
+
+    yield open_again
+    for space in spaces:
+        space.close()
+    space = open_space(database)
+    assert [finding.text for finding in space.check()] == []
+    space.close()
+
+
+def flagged(call: Caller) -> set[str]:
+    """What bears a flag once everything was compared."""
+    assert call.space.graph()
+    if call.space.caretaker is not None:
+        call.space.caretaker.hurry(PATIENCE)
+    return {seen.text for one in call.space.graph().entities() for seen in one.observations if seen.similarity_flag}
+
+
+def add(call: Caller, name: str, *observations: str, **more: Any) -> None:
+    call("add_observations", name=name, observations=list(observations), **more)
+
+
+def test_a_new_observation_is_compared_with_what_is_known(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0], TEAM[0], LONG), person("Bob", "Likes hiking")])
+
+    add(call, "Ada", TESTS[1], "The invoice is late")
+    add(call, "Ada", SHORT, TEAM[1], kind="home")
+    add(call, "Bob", TESTS[1])
+
+    assert flagged(call) == {TESTS[1], SHORT, TEAM[1]}
+    assert call("consolidation_report")["summary"]["flagged_observations_count"] == 3
+    seen = call("describe_entity", name="Ada")["entity"]["observations"]
+    assert [one["content"] for one in seen if one.get("similarity_flag")] == [TESTS[1], SHORT, TEAM[1]]
+
+
+def test_the_first_observations_of_an_entity_are_compared_with_each_other(opened: Open) -> None:
+    call = opened()
+
+    call("create_entities", entities=[person("Ada", *TESTS, LONG, SHORT)])
+
+    assert flagged(call) == {TESTS[1], SHORT}
+
+
+def test_what_was_superseded_is_no_duplicate_and_has_none(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0])])
+
+    add(call, "Ada", TESTS[1], supersedes=TESTS[0])
+
+    assert flagged(call) == set()
+
+
+def test_a_file_that_is_imported_is_compared_too(opened: Open, tmp_path: Path) -> None:
+    call = opened()
+    source = tmp_path / "source.jsonl"
+    source.write_text(f'{{"type":"entity","name":"A","entityType":"T","observations":["{TESTS[0]}","{TESTS[1]}"]}}\n')
+
+    call("migrate", source_path=str(source))
+
+    assert flagged(call) == {TESTS[1]}
+
+
+def test_what_another_process_wrote_is_compared(opened: Open) -> None:
+    ours, theirs = opened(), opened(flags=False)
+    ours("create_entities", entities=[person("Ada", TESTS[0])])
+    assert flagged(ours) == set()
+
+    add(theirs, "Ada", TESTS[1])
+
+    assert flagged(ours) == {TESTS[1]}
+    assert flagged(theirs) == {TESTS[1]}
+
+
+def test_what_a_process_did_not_finish_the_next_one_does(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0])])
+    add(call, "Ada", TESTS[1])
+    assert call.space.caretaker is not None and call.space.caretaker.last == 0
+    call.space.close()
+
+    assert flagged(opened()) == {TESTS[1]}
+
+
+def test_everything_is_compared_only_once(opened: Open, encoded: list[str]) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *(f"fact number {n} of many" for n in range(40)))])
+    flagged(call)
+    assert len(encoded) == 40
+    encoded.clear()
+
+    add(call, "Ada", TESTS[1])
+    flagged(call)
+
+    assert encoded == [TESTS[1]]
+    call.space.close()
+    encoded.clear()
+    flagged(opened())
+    assert encoded == []
+
+
+def test_what_a_search_has_read_is_not_read_again(opened: Open, encoded: list[str]) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    call("search_semantic", query="tests")
+    call.space.vectors.wait(PATIENCE)  # type: ignore[union-attr]
+    encoded.clear()
+
+    assert flagged(call) == {TESTS[1]}
+    assert encoded == []
+
+
+@pytest.fixture
+def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every observation that is given to the model."""
+    seen: list[str] = []
+    encode = Engine.encode
+
+    def listening(self: Engine, texts: Sequence[str], *more: Any, **most: Any) -> Any:
+        seen.extend(texts)
+        return encode(self, texts, *more, **most)
+
+    monkeypatch.setattr(Engine, "encode", listening)
+    return seen
+
+
+def test_without_a_model_words_are_compared_and_the_rest_waits_and_says_so(opened: Open) -> None:
+    blind = opened(model="none")
+    blind("create_entities", entities=[person("Ada", TESTS[0], LONG), person("Bob", "Likes hiking")])
+    add(blind, "Ada", TESTS[1], SHORT)
+
+    assert flagged(blind) == {SHORT}
+    assert blind("consolidation_report")["summary"]["flags_pending"] == 4
+    assert blind("describe_entity", name="Ada")["flags_pending"] == 4
+    assert "flags_pending" not in blind("describe_entity", name="Bob")
+    blind.space.close()
+
+    seeing = opened()
+    assert flagged(seeing) == {SHORT, TESTS[1]}
+    assert "flags_pending" not in seeing("consolidation_report")["summary"]
+    assert "flags_pending" not in seeing("describe_entity", name="Ada")
+
+
+def test_a_flag_is_a_marker_and_nothing_else(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    before = call("describe_entity", name="Ada")
+
+    assert flagged(call) == {TESTS[1]}
+    after = call("describe_entity", name="Ada")
+    assert [one.pop("similarity_flag", 0) for one in after["entity"]["observations"]] == [0, 1]
+    for one in before["entity"]["observations"]:
+        one.pop("similarity_flag", None)
+    before.pop("flags_pending", None)
+    assert after == before
+    assert call("get_entity", name="Ada")["observations"] == list(TESTS)
+
+
+def test_nobody_looks_until_it_is_quiet(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(care, "QUIET_SECONDS", 0.3)
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    caretaker = call.space.caretaker
+    assert caretaker is not None
+    for number in range(4):
+        time.sleep(0.1)
+        add(call, "Ada", f"{number} times something else")
+        assert caretaker.last == 0
+
+    until = time.monotonic() + PATIENCE
+    while caretaker.last < 6 and time.monotonic() < until:
+        time.sleep(0.02)
+
+    assert call.space.graph()["Ada"].observations[1].similarity_flag == 1
+
+
+@pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
+def test_a_format_without_a_place_for_flags_gets_none(opened: Open, tmp_path: Path, name: str) -> None:
+    call = opened(tmp_path / name)
+    call("create_entities", entities=[person("Ada", *TESTS)])
+
+    assert flagged(call) == set()
+    assert call("find_duplicate_observations", entity_name="Ada")["duplicates_found"] == 1
+
+
+def test_a_failure_is_made_up_for(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    caretaker = call.space.caretaker
+    assert caretaker is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(Engine, "encode", lambda *_: 1 / 0)
+        assert not caretaker.hurry(0.3)
+
+    assert flagged(call) == {TESTS[1]}
