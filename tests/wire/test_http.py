@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import time
 from collections.abc import Iterator
@@ -432,6 +433,40 @@ def test_the_stateless_revision_has_only_post(web: Web, method: str) -> None:
 
 def test_notifications_of_the_stateless_revision_are_accepted(web: Web) -> None:
     assert modern(web, b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}').status == 202
+
+
+# ── large answers ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [20_000, 2_000_000])
+def test_a_large_answer_is_packed_for_a_client_that_takes_it(web: Web, size: int) -> None:
+    body = request("tools/call", name="swell", arguments={"size": size}, _meta=META)
+    named = {"MCP_Protocol_Version": MODERN, "Mcp_Method": "tools/call", "Mcp_Name": "swell"}
+    plain = web.post(body, **named)
+    answer = web.post(body, **named, Accept_Encoding="br, gzip;q=0.5")
+
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["vary"] == "accept-encoding"
+    assert gzip.decompress(answer.body) == plain.body
+    assert len(answer.body) < len(plain.body) / 10
+    assert web.modern("server/discover").status == 200
+
+
+@pytest.mark.parametrize("accepts", [None, "br", "gzip;q=0", "br, gzip; q=0.0, deflate"])
+def test_nothing_is_packed_for_a_client_that_does_not_take_it(web: Web, accepts: str | None) -> None:
+    body = request("tools/call", name="swell", arguments={"size": 20_000}, _meta=META)
+    answer = web.post(
+        body, MCP_Protocol_Version=MODERN, Mcp_Method="tools/call", Mcp_Name="swell", Accept_Encoding=accepts
+    )
+
+    assert "content-encoding" not in answer.headers
+    assert len(answer.message["result"]["structuredContent"]["text"]) == 20_000
+
+
+def test_small_answers_are_not_worth_packing(web: Web) -> None:
+    web.headers["Accept-Encoding"] = "gzip"
+
+    assert "content-encoding" not in web.modern("server/discover").headers
 
 
 # ── news ─────────────────────────────────────────────────────────────────────────────────────────

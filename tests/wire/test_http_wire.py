@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import re
 import socket
@@ -176,6 +177,19 @@ def test_a_wish_for_another_protocol_is_ignored(raw: Raw, is_chunked: bool) -> N
     for byte in whole:
         raw.send(bytes([byte]))
     assert raw.receive()[0] == 200
+
+
+def test_packed_answers_come_in_the_order_of_their_requests(raw: Raw) -> None:
+    takes = "Accept-Encoding: gzip\r\n"
+    sizes = [3_000_000, 10, 50_000, 400_000, 10]
+    raw.send(
+        b"".join(post("tools/call", i, takes, name="swell", arguments={"size": size}) for i, size in enumerate(sizes))
+    )
+    for i, size in enumerate(sizes):
+        status, headers, body = raw.receive()
+        assert (status, "content-encoding" in headers) == (200, size > 16_384)
+        said = json.loads(gzip.decompress(body) if "content-encoding" in headers else body)
+        assert (said["id"], len(said["result"]["structuredContent"]["text"])) == (i, size)
 
 
 # ── too much ─────────────────────────────────────────────────────────────────────────────────────

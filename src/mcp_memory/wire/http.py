@@ -7,6 +7,7 @@ time and what waits are all bounded."""
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
@@ -14,6 +15,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from mcp_memory.wire.callers import ANYBODY
 from mcp_memory.wire.connection import SLICE_SECONDS, Connection
 from mcp_memory.wire.jsonrpc import INVALID_REQUEST, MOST_BYTES, Fault, refusal
+from mcp_memory.wire.packing import AT_ONCE, HEADERS, packed, takes_gzip
 
 if TYPE_CHECKING:
     import asyncio
@@ -265,9 +267,26 @@ class HttpConnection(Connection):
             self.read_if(not (self._waiting or self.is_clogged or self.is_ending))
 
     def reply(self, reply: Reply) -> None:
-        """Answer the request whose turn it is."""
+        """Answer the request whose turn it is, in fewer bytes where that is worth it."""
         request = self._answering
         assert request is not None
+        if len(reply.body) < self.service.compress_from or not takes_gzip(request.header(b"accept-encoding")):
+            self._send(request, reply)
+        elif len(reply.body) <= AT_ONCE:
+            self._send(request, self._packed(reply))
+        else:
+            self.exchange = None
+            self.service.do(partial(self._packed, reply), partial(self._send_if_here, request))
+
+    @staticmethod
+    def _packed(reply: Reply) -> Reply:
+        return reply._replace(body=packed(reply.body), headers=reply.headers + HEADERS)
+
+    def _send_if_here(self, request: Request, reply: Reply) -> None:
+        if not self.is_gone:
+            self._send(request, reply)
+
+    def _send(self, request: Request, reply: Reply) -> None:
         keep = request.keep_alive and not self.is_ending
         head = [STATUS_LINES[reply.status], b"date: ", self.service.date, b"\r\n", reply.headers, request.cors]
         if reply.status != 204:

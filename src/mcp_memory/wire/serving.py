@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory.settings import BadSetting
 from mcp_memory.wire.access import Access, access_for, address_of, is_loopback
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     Job = Callable[[], None]
 
+T = TypeVar("T")
 log = logging.getLogger("mcp_memory")
 
 # At the end: how long what still comes in is read, how long calls may take, and how long their answers.
@@ -217,6 +218,18 @@ class Service:
                 return
 
         self.workers.do(job)
+
+    def do(self, job: Callable[[], T], then: Callable[[T], None]) -> None:
+        """Have a worker do this, and the loop go on with what it got."""
+
+        def work() -> None:
+            got = job()
+            try:
+                self.loop.call_soon_threadsafe(then, got)
+            except RuntimeError:  # the loop has ended
+                return
+
+        self.workers.do(work)
 
     # ── news ─────────────────────────────────────────────────────────────────────────────────────
 
