@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # So much may wait to be sent before a client that does not read is no longer served, and for how long then.
 MOST_UNSENT = 256 * 1024
 CLOGGED_SECONDS = 60.0
+# Of large messages that are still coming, all connections together.
+MOST_HELD = 128 * 1024 * 1024
+# Thousands of tiny requests fit into one read, and all are parsed before anybody else has a turn.
+MOST_READ = 64 * 1024
 # After the last word of a connection that is turned away: time for the client to read it.
 LINGER_SECONDS = 2.0
 # So long may the answers to what one client sent at once keep the others waiting.
@@ -45,6 +49,7 @@ class Connection(asyncio.Protocol):
         self.address = ""  # of the client
         self.caller: Caller | None = None  # whose token it showed last
         self.heard = self.came = self.loop.time()
+        self._held = 0  # bytes of a message that has yet to come to its end
         self._since = 0.0  # when it clogged, or began to linger
         self._room = threading.Event()  # a worker may send its next piece
         self._room.set()
@@ -56,6 +61,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.set_write_buffer_limits(high=MOST_UNSENT)
+        if hasattr(transport, "max_size"):  # of one read, in asyncio's own loop
+            transport.max_size = MOST_READ
         self.is_private = transport.get_extra_info("sslcontext") is not None
         self.address = str((transport.get_extra_info("peername") or ("",))[0])
         _keep_alive(transport.get_extra_info("socket"))
@@ -82,6 +89,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.is_gone = True
         self._room.set()
+        self.hold(0)
         self.service.leave(self)
         self.gone()
 
@@ -169,6 +177,12 @@ class Connection(asyncio.Protocol):
         self._will_go_on = False
         if not self.is_gone:
             self.go_on()
+
+    def hold(self, size: int) -> bool:
+        """So much of a message has come and waits for the rest. Is there room for it among those of all?"""
+        self.service.held += size - self._held
+        self._held = size
+        return self.service.held <= MOST_HELD
 
     def read_if(self, wanted: bool) -> None:
         """Read on, or let what the client sends wait at its end."""

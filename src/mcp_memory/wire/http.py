@@ -75,6 +75,7 @@ class Request:
 
     __slots__ = (
         "begun",
+        "body",
         "caller",
         "cors",
         "header_count",
@@ -83,7 +84,6 @@ class Request:
         "is_old",
         "keep_alive",
         "method",
-        "parts",
         "refusal",
         "size",
         "target",
@@ -97,7 +97,7 @@ class Request:
         self.header_count = 0
         self.caller: Caller = ANYBODY
         self.cors = b""  # lines that let the page of a browser read the answer
-        self.parts: list[bytes] = []
+        self.body: bytes | bytearray = b""
         self.size = 0  # of the head, then of the body
         self.refusal: Reply | None = None
         self.is_complete = False
@@ -107,9 +107,14 @@ class Request:
     def header(self, name: bytes) -> bytes:
         return self.headers.get(name, b"")
 
-    @property
-    def body(self) -> bytes:
-        return self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+    def add(self, part: bytes) -> None:
+        """A part of the body. They may be a byte long each, so they are not kept one by one."""
+        if not self.body:
+            self.body = part
+            return
+        if isinstance(self.body, bytes):
+            self.body = bytearray(self.body)
+        self.body += part
 
 
 class HttpConnection(Connection):
@@ -228,10 +233,13 @@ class HttpConnection(Connection):
         if request is None or request.refusal is not None:
             return
         request.size += len(part)
-        request.parts.append(part)
+        request.add(part)
         if request.size > MOST_BYTES:
-            request.parts.clear()
             request.refusal = TOO_LARGE
+        elif request.size > PIECE and not self.hold(request.size):
+            request.refusal = TOO_MUCH_AT_ONCE
+        if request.refusal is not None:
+            request.body = b""
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade() or self._coming is None:
@@ -255,6 +263,7 @@ class HttpConnection(Connection):
                 self.go_on_soon()
                 break
             request = self._answering = self._waiting.popleft()
+            self.hold(0)
             if request.refusal is not None:
                 self.endpoint.gate.refuse(request.refusal, request, self)
             else:
@@ -352,6 +361,7 @@ class HttpConnection(Connection):
         request.refusal = reply
         self._coming = None
         self._is_broken = True
+        self.hold(0)
         self._waiting.append(request)
         self.go_on()
 
@@ -429,6 +439,7 @@ class HttpConnection(Connection):
 
 TOO_LARGE = refused(413, f"The body is larger than {MOST_BYTES >> 20} MiB. Send less in one call.")
 TOO_LONG_A_HEAD = refused(431, f"The head of the request is longer than {MOST_OF_A_HEAD >> 10} KiB.")
+TOO_MUCH_AT_ONCE = refused(503, "Too many large requests at a time. Try again in a moment.", b"retry-after: 1\r\n")
 TOO_MANY_HEADERS = refused(431, f"The request has more than {MOST_HEADERS} headers.")
 TOO_SLOW = refused(
     408, f"The request did not come in time: {HEAD_SECONDS:g} s for its head, {REQUEST_SECONDS:g} s for all of it."

@@ -28,6 +28,11 @@ class Lines:
         self._skipping: TooLong | None = None
 
     @property
+    def kept(self) -> int:
+        """Bytes of a line that waits for its end."""
+        return 0 if self._skipping is not None else self._size
+
+    @property
     def is_begun(self) -> bool:
         """Does a line wait for its end?"""
         return self._size > 0

@@ -112,6 +112,7 @@ class Service:
         self.meters = Meters()
         self.is_ending = False
         self.greetings: dict[asyncio.Transport, float] = {}  # connections before TLS is agreed on, and since when
+        self.held = 0  # bytes of large messages that are still coming
         self._is_refreshing = False
         self.loop = asyncio.get_running_loop()
         self.date = b""

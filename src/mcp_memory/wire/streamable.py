@@ -118,7 +118,7 @@ class Endpoint:
     def answer(self, request: Request, connection: HttpConnection) -> None:
         """Answer it, now or later."""
         if request.method == b"POST":
-            body = request.body
+            body = bytes(request.body)
             message = message_in(body)
             if self._is_stateless(request):
                 reply = self._post_stateless(request, connection, message, body)

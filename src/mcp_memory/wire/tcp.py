@@ -59,6 +59,11 @@ class TcpConnection(Connection):
             self.is_proven = self.is_proven or (self._is_known and bool(lines))
             self._has_spoken = self._has_spoken or bool(lines)
             self._pending.extend(lines)
+            if (kept := self._lines.kept) <= PIECE:
+                self.hold(0)
+            elif not self.hold(kept):
+                self._part(FULL, "Too many large lines at a time. Try again in a moment.", {"retryable": True})
+                return
             self.go_on()
 
     def _after_token(self, data: bytes) -> bytes:
