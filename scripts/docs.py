@@ -80,6 +80,7 @@ def _tool(tool: Tool) -> Iterator[str]:
     yield tool.description
     yield ""
     said = [HINTS[hint] for hint in HINTS if tool.annotations[hint] and tool.writes]
+    said += ["needs the scope `admin`"] * (tool.scope == "admin")
     yield "*" + ", ".join(["writes" if tool.writes else "reads", *said]) + "*"
     yield ""
     rows = list(_parameters(tool.schema))

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.settings import BadSetting
+from mcp_memory.tools.catalog import catalog
 from mcp_memory.wire import access, tokens
 from mcp_memory.wire.callers import Allowance, Denied
 from tests.conftest import person
@@ -136,6 +137,13 @@ def test_a_file_that_holds_something_else_is_refused_at_the_start(tmp_path: Path
 
 
 # ── scopes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_tools_need_the_scope_of_what_they_do() -> None:
+    tools = catalog("full").values()
+
+    assert {tool.name for tool in tools if tool.scope == "admin"} == {"compact", "migrate", "undo"}
+    assert all(tool.scope == ("write" if tool.writes else "read") for tool in tools if tool.scope != "admin")
 
 
 def test_each_scope_allows_what_it_says_and_no_more(server: Server, secrets: dict[str, str]) -> None:

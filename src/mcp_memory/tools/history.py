@@ -113,7 +113,7 @@ def _whole(past: Past, number: int) -> dict[str, Any]:
     return told | ({"more": changes - len(lines)} if changes > len(lines) == MANY_LINES else {})
 
 
-@tool(destructive=True)
+@tool(destructive=True, scope="admin")
 def undo(past: Past, call: int | None = None, last: Count = 1) -> Plan:
     """Take back the last call that changed something, the last n, or one by its number in history. An undo is a call
     too: undoing it brings everything back. Refused, with the reason, where later calls build on it."""
