@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from math import inf
 from time import perf_counter
 from typing import Any
 
 import msgspec
 
-from mcp_memory.facts import BadInput, Limits, MemoryFault, NotNow
+from mcp_memory.facts import BadInput, Interruption, Limits, MemoryFault
 from mcp_memory.space import Errand, Space
 from mcp_memory.tools.registry import Tool
 
@@ -27,6 +28,7 @@ class Answer(msgspec.Struct):
     structured: bytes | None = None
     text: str | None = None
     escaped: list[bytes] | None = None  # the text as it stands in a JSON string, where that is at hand
+    blocks: bytes | None = None  # content that is no text, as JSON
     is_error: bool = False
     changed: bool = False  # did the call write (and succeed)?
 
@@ -36,6 +38,13 @@ class Said(msgspec.Struct):
 
     text: str
     structured: Any
+
+
+class Blocks(msgspec.Struct):
+    """A tool's answer as content blocks of the protocol: images, sounds, resources."""
+
+    blocks: list[dict[str, Any]]
+    is_error: bool = False
 
 
 class Pieces(msgspec.Struct):
@@ -63,23 +72,32 @@ class Desk:
         origin: str = "",
         errand: Errand | None = None,
         at_once: bool = False,
+        most_lost: float = inf,
     ) -> Answer:
-        """Do it. Never raises what a caller could have caused. `at_once`: do it without waiting, or raise NotNow."""
+        """Do it. Never raises what a caller could have caused; an Interruption means that it was not done yet.
+
+        `at_once`: do it without waiting, or raise NotNow. `most_lost`: see `Space.call`."""
         if self.watch is None:
-            return self._call(tool, arguments, origin, errand, at_once)
+            return self._call(tool, arguments, origin, errand, at_once, most_lost)
         started = perf_counter()
-        answer = self._call(tool, arguments, origin, errand, at_once)
+        answer = self._call(tool, arguments, origin, errand, at_once, most_lost)
         self.watch(tool, origin, perf_counter() - started, answer.is_error)
         return answer
 
     def _call(
-        self, tool: Tool, arguments: bytes | msgspec.Raw, origin: str, errand: Errand | None, at_once: bool
+        self,
+        tool: Tool,
+        arguments: bytes | msgspec.Raw,
+        origin: str,
+        errand: Errand | None,
+        at_once: bool,
+        most_lost: float,
     ) -> Answer:
         try:
             _refuse_nul(arguments)
             values = tool.decode(arguments, self.limits)
-            said = self.space.call(tool, values, origin, errand, at_once)
-        except NotNow:
+            said = self.space.call(tool, values, origin, errand, at_once, most_lost)
+        except Interruption:
             raise
         except MemoryFault as fault:
             return self.refusal(fault)
@@ -107,6 +125,8 @@ def _answer(said: Any, changed: bool) -> Answer:
         return Answer(b"".join(said.plain), escaped=said.escaped)
     if isinstance(said, Said):
         return Answer(encode(said.structured), said.text, changed=changed)
+    if isinstance(said, Blocks):
+        return Answer(blocks=encode(said.blocks), is_error=said.is_error)
     return Answer(encode(said), changed=changed)
 
 

@@ -91,7 +91,11 @@ class MemoryFault(Exception):
     message = ""  # in words, where the fault's own text is a name
 
 
-class NotNow(Exception):
+class Interruption(Exception):
+    """No failure of a tool: something that whoever called it must see to. Nothing has happened yet."""
+
+
+class NotNow(Interruption):
     """What was asked at once cannot be done without waiting. Nothing has happened; ask again and wait."""
 
 

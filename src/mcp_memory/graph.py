@@ -14,7 +14,7 @@ from copy import copy
 from itertools import chain
 from math import inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from mcp_memory.search.text import TextIndex
 
 by_id = attrgetter("id")
+Index = TypeVar("Index")
 
 # Answers kept ready are kept by pages of this many ids, so that a change spoils one page only.
 PAGE_BITS = 8
@@ -96,6 +97,7 @@ class Graph:
         self.examined: float = inf  # up to which observation duplicates were looked for, if somebody does
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
+        self._indexes: dict[Callable[[Graph], Any], Any] = {}
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
         self._thoughts: ReflectionIndex | None = None
@@ -304,6 +306,16 @@ class Graph:
             self._thoughts = ReflectionIndex()
         self._thoughts.follow(self.reflections)
         return self._thoughts
+
+    def index(self, kind: Callable[[Graph], Index]) -> Index:
+        """An index of this kind, made when it is first asked for; it follows what is touched."""
+        made: Index | None = self._indexes.get(kind)
+        if made is None:
+            made = self._indexes[kind] = kind(self)
+        return made
+
+    def has_index(self, kind: Callable[[Graph], Any]) -> bool:
+        return kind in self._indexes
 
     # ── changes: entities ────────────────────────────────────────────────────────────────────────
 

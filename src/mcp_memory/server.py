@@ -59,7 +59,13 @@ def serve(settings: Settings) -> int:
         return made
 
     is_official = settings.profile == "official"
-    offer = Offer(desk, ABOUT, None if is_official else INSTRUCTIONS, official=is_official)
+    offer = Offer(
+        desk,
+        ABOUT,
+        None if is_official else INSTRUCTIONS,
+        official=is_official,
+        confirm_above=settings.confirm_above,
+    )
 
     def close() -> None:
         for space in spaces:

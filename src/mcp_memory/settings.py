@@ -235,6 +235,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="Let search_semantic fail where there is no model, instead of answering by words alone."),
     ] = False
+    confirm_above: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="A call that would delete or merge away more facts than these has the user asked first, where "
+            "the client can ask. 0: never.",
+            extra={"value": "N"},
+        ),
+    ] = 50
     no_query_log: Annotated[
         bool,
         Meta(

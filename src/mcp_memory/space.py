@@ -13,13 +13,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, cast
+from math import inf
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
 from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
+from mcp_memory.losses import guarded
 from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Store, StoreBusy, StoreFault
 
@@ -94,6 +96,16 @@ class NoModel(MemoryFault):
     """There is no model, and searching by words alone was ruled out."""
 
 
+class Client(Protocol):
+    """Whoever a long call works for."""
+
+    def ask(self, questions: dict[str, Any]) -> dict[str, Any]:
+        """Have the client answer these; its answers by the same keys."""
+
+    def log(self, level: str, text: str) -> None:
+        """Tell the client something, if it wants to know."""
+
+
 class Errand:
     """What a long call may touch: files inside the allowed roots, progress, and one commit at its end."""
 
@@ -101,16 +113,26 @@ class Errand:
         self._report = report
         self._cancelled = threading.Event()
         self.space: Space
+        self.client: Client | None = None
         self.origin = ""
         self.tool = ""
 
     def cancel(self) -> None:
         self._cancelled.set()
 
-    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
-        """Tell the client how far it is; raises Cancelled when it no longer wants to know."""
+    def check(self) -> None:
+        """Raise Cancelled when the client no longer wants to know."""
         if self._cancelled.is_set():
             raise Cancelled("Cancelled; nothing was changed.")
+
+    def log(self, level: str, text: str) -> None:
+        """Say something to a client that listens to such things: debug, info, warning, error."""
+        if self.client is not None:
+            self.client.log(level, text)
+
+    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
+        """Tell the client how far it is; raises Cancelled when it no longer wants to know."""
+        self.check()
         if self._report is not None:
             self._report(done, total, message)
 
@@ -145,6 +167,7 @@ class Space:
         self.clock = clock
         self.is_shared = False  # several clients in this process: one must not wait for what another waits for
         self.is_ending = False  # nobody waits any more
+        self.foreign = 0  # how often something was taken in that others wrote
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
         self._query_log = query_log
@@ -176,8 +199,11 @@ class Space:
         origin: str = "",
         errand: Errand | None = None,
         at_once: bool = False,
+        most_lost: float = inf,
     ) -> Any:
-        """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow."""
+        """What the tool answers, after what it planned has become true. `at_once`: that, or NotNow.
+
+        `most_lost`: take away no more facts than these; where the plan wants to, Unconfirmed says so."""
         if tool.name in SHOWS_FLAGS and not at_once:
             self._wait_for_flags()
         if tool.is_heavy or tool.is_care:
@@ -189,7 +215,8 @@ class Space:
             errand.space, errand.origin, errand.tool = self, origin, tool.name
             return tool.function(errand, *values)
         if tool.writes:
-            return self.commit(lambda graph: tool.function(graph, *values), origin, tool.name, at_once)
+            planner = lambda graph: tool.function(graph, *values)  # noqa: E731
+            return self.commit(planner if most_lost == inf else guarded(planner, most_lost), origin, tool.name, at_once)
         if tool.is_search:
             if at_once:  # it may have to read its index first
                 raise NotNow
@@ -246,6 +273,7 @@ class Space:
         if graph is None or news is None:
             raise NotNow
         if news:
+            self.foreign += 1
             graph.apply(news)
         return graph
 
@@ -287,10 +315,12 @@ class Space:
                     self._wake_settler()
             news = self.store.news_since(graph)
             if news is None:
+                self.foreign += 1
                 self._graph = None
                 graph = self._graph = self.store.load()
                 self._look_after(graph)
             elif news:
+                self.foreign += 1
                 graph.apply(news)
             return graph
 
@@ -298,6 +328,22 @@ class Space:
     def resident(self) -> tuple[Graph | None, int]:
         """For who may not wait: the graph as it is now, if it is there, and how many entries it lags behind."""
         return self._graph, len(self._pending)
+
+    def is_small(self, most: int) -> bool:
+        """Is the graph there, and has it at most so many entities?"""
+        graph = self._graph
+        return graph is not None and graph.entity_count <= most
+
+    def has_index(self, kind: Callable[[Graph], Any]) -> bool:
+        graph = self._graph
+        return graph is not None and graph.has_index(kind)
+
+    def look_around(self) -> int:
+        """Take in what others wrote, if they did; `foreign` tells. For somebody who watches the store."""
+        with self._lock:
+            if not self._closing.is_set():
+                self.graph()
+            return self.foreign
 
     def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False) -> Any:
         """Run a planner under the write lock of every process, and make its plan true."""

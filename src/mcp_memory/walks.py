@@ -11,6 +11,8 @@ from itertools import accumulate, chain, count
 from operator import itemgetter, or_
 from typing import Protocol
 
+from mcp_memory.pace import here
+
 # What one search for all paths may cost: entities asked about plus steps tried, about 0.2 s when resident.
 # Simple paths are exponentially many; somebody has to say when it is enough.
 MOST_STEPS = 200_000
@@ -67,11 +69,14 @@ class _TooMuch(Exception):
 class _Meter:
     def __init__(self, most: float) -> None:
         self._left = most
+        self._pace = here()
 
     def spend(self, steps: int) -> None:
         self._left -= steps
         if self._left < 0:
             raise _TooMuch
+        if self._pace is not None:
+            self._pace.spend(steps)
 
 
 class _Meeting:

@@ -17,6 +17,12 @@ from mcp_memory.wire.offer import MOST_INSTRUCTIONS, Offer
 from tests.wire.toy import INSTRUCTIONS, META, SERVER, TOOLS, Client
 
 URI = "memory://knowledge-graph"
+OFFERED = {"tools", "resources", "prompts", "logging"}
+LATER = {
+    "2025-03-26": {"completions"},
+    "2025-06-18": {"completions"},
+    "2025-11-25": {"completions", "extensions"},
+}
 STATELESS_ONLY: list[tuple[str, dict[str, Any]]] = [
     ("server/discover", {}),
     ("subscriptions/listen", {"notifications": {}}),
@@ -40,8 +46,13 @@ def test_hands_are_shaken_on_the_revision_asked_for(version: str) -> None:
     result = Client(version=None).result("initialize", protocolVersion=version)
 
     assert result["protocolVersion"] == version
-    assert result["capabilities"] == {"tools": {}, "resources": {"subscribe": True}}
+    assert result["capabilities"].keys() == OFFERED | LATER.get(version, set())
+    assert result["capabilities"]["resources"] == {"subscribe": True, "listChanged": True}
     assert result["instructions"] == INSTRUCTIONS
+
+
+def test_what_came_with_a_revision_is_not_offered_before() -> None:
+    assert set(LATER) | {"2024-11-05"} == set(HANDSHAKE_PROTOCOL_VERSIONS)
 
 
 @pytest.mark.parametrize("version", ["2026-07-28", "1999-01-01", "2099-01-01", "", 5, None, {}])
@@ -141,10 +152,10 @@ def test_structured_content_is_sent_where_the_revision_can_carry_it(
 
 @pytest.mark.parametrize(("version", "has_title"), [("2025-03-26", False), ("2025-06-18", True)])
 def test_a_resource_is_listed_with_the_fields_of_the_revision(version: str, has_title: bool) -> None:
-    (resource,) = Client(version=version).result("resources/list")["resources"]
+    resources = Client(version=version).result("resources/list")["resources"]
 
-    assert resource["uri"] == URI
-    assert ("title" in resource) is has_title
+    assert resources[0]["uri"] == URI
+    assert {("title" in resource) for resource in resources} == {has_title}
 
 
 def test_each_method_is_there_in_its_revisions_and_in_no_other() -> None:
@@ -153,10 +164,11 @@ def test_each_method_is_there_in_its_revisions_and_in_no_other() -> None:
         "tools/call": {"name": "names"},
         "subscriptions/listen": {"notifications": {}},
         **{each: {"uri": URI} for each in ("resources/read", "resources/subscribe", "resources/unsubscribe")},
+        "logging/setLevel": {"level": "info"},
     }
-    for method in sorted(HANDSHAKE | STATELESS | {"logging/setLevel"}):
+    for method in sorted(HANDSHAKE | STATELESS):
         (by_hand,) = shaken.send(method, **params.get(method, {}))
-        is_known = method in HANDSHAKE or method == "logging/setLevel"
+        is_known = method in HANDSHAKE
         assert (by_hand.get("error", {}).get("code") == -32601) is not is_known, method
         if method != "initialize":
             (said,) = stateless.send(method, **params.get(method, {}), _meta=META)
@@ -226,7 +238,13 @@ def test_discovery_names_the_versions_and_what_is_offered() -> None:
     result = modern().result("server/discover", _meta=META)
 
     assert result["supportedVersions"] == ["2026-07-28"]
-    assert result["capabilities"] == {"tools": {}, "resources": {"subscribe": True}}
+    assert result["capabilities"] == {
+        "tools": {"listChanged": True},
+        "resources": {"subscribe": True, "listChanged": True},
+        "prompts": {"listChanged": True},
+        "completions": {},
+        "extensions": {"io.modelcontextprotocol/skills": {}},
+    }
     assert result["instructions"] == INSTRUCTIONS
 
 

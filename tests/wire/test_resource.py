@@ -121,14 +121,17 @@ def listen(client: Client, ident: Any, **asked: Any) -> list[Any]:
 
 
 def test_a_stream_is_acknowledged_with_what_it_will_carry() -> None:
-    asked = {"resourceSubscriptions": ["memory://nope", URI], "toolsListChanged": True, "promptsListChanged": True}
+    asked = {"resourceSubscriptions": ["memory://nope", URI], "toolsListChanged": True, "rootsListChanged": True}
 
     (ack,) = listen(Client(version=None), "s", **asked)
 
     assert ack == {
         "jsonrpc": "2.0",
         "method": "notifications/subscriptions/acknowledged",
-        "params": {"_meta": {SUBSCRIPTION: "s"}, "notifications": {"resourceSubscriptions": [URI]}},
+        "params": {
+            "_meta": {SUBSCRIPTION: "s"},
+            "notifications": {"toolsListChanged": True, "resourceSubscriptions": [URI]},
+        },
     }
 
 

@@ -66,7 +66,7 @@ def test_it_lists_calls_and_reads(tmp_path: Path, profile: str, mode: str) -> No
         assert found.structured_content == {"entities": [ADA], "relations": []}
         refused = await client.call_tool("open_nodes", {"names": 5})
         assert refused.is_error and refused.structured_content is None
-        assert [r.uri for r in (await client.list_resources()).resources] == [URI]
+        assert (await client.list_resources()).resources[0].uri == URI
         read = (await client.read_resource(URI)).contents[0]
         assert json.loads(read.text)["entities"] == [ADA]  # type: ignore[union-attr]
 

@@ -156,7 +156,7 @@ def test_a_blank_line_is_nothing(client: Client, line: str) -> None:
         ('{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602, 1),
         ('{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}', -32602, 1),
         ('{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":5}}', -32602, 1),
-        ('{"jsonrpc":"2.0","id":1,"method":"prompts/list"}', -32601, 1),
+        ('{"jsonrpc":"2.0","id":1,"method":"roots/list"}', -32601, 1),
         ('{"jsonrpc":"2.0","id":1,"method":""}', -32601, 1),
     ],
 )

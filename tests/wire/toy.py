@@ -5,9 +5,12 @@ Run as a program it serves over stdio; its argument says how."""
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +37,9 @@ class ListStore:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
+        folder = tempfile.mkdtemp()  # for what is kept beside a store
+        self.path = str(Path(folder, "toy"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     @contextmanager
     def begin(self, wait: bool = True) -> Iterator[None]:
@@ -133,18 +139,29 @@ TOOLS = {function.__name__: Tool(function) for function in (remember, names, cou
 class Client:
     """Sends dictionaries to a session and reads dictionaries back."""
 
-    def __init__(self, *, official: bool = False, version: str | None = "2025-11-25") -> None:
-        self.space = Space(ListStore())
-        self.offer = Offer(
-            Desk(self.space, TOOLS, Limits()), SERVER, None if official else INSTRUCTIONS, official=official
-        )
+    def __init__(
+        self,
+        *,
+        official: bool = False,
+        version: str | None = "2025-11-25",
+        tools: dict[str, Tool] | None = None,
+        capabilities: dict[str, Any] | None = None,
+        space: Space | None = None,
+        **more: Any,
+    ) -> None:
+        self.space = space or Space(ListStore())
+        desk = Desk(self.space, tools or TOOLS, Limits())
+        self.offer = Offer(desk, SERVER, None if official else INSTRUCTIONS, official=official, **more)
         self.session = Session(self.offer, "test")
         self.sent: list[Any] = []  # what came from a worker
         self.worker: threading.Thread | None = None
         self._last_id = 0
         if version is not None:
             self.result(
-                "initialize", protocolVersion=version, capabilities={}, clientInfo={"name": "t", "version": "1"}
+                "initialize",
+                protocolVersion=version,
+                capabilities=capabilities or {},
+                clientInfo={"name": "t", "version": "1"},
             )
 
     def line(self, line: bytes | str) -> list[Any]:

@@ -30,7 +30,7 @@ RELATIONS_EACH = 10
 FEWEST_RELATIONS = 1000
 
 
-@tool(camel=True)
+@tool(camel=True, lengthy=True)
 def find_path(graph: View, from_: Name, to: Name) -> dict[str, Any]:
     """The shortest way from one entity to another along relations of any direction, as names; [] when they are not
     connected."""
@@ -49,7 +49,7 @@ def _names(graph: View, entity_ids: Iterable[int]) -> list[str]:
     return list(map(graph.name_of, entity_ids))
 
 
-@tool(camel=True)
+@tool(camel=True, lengthy=True)
 def find_all_paths(
     graph: View, from_: Name, to: Name, max_depth: PathDepth = 6, max_paths: PathCount = 50, offset: Offset = 0
 ) -> dict[str, Any]:

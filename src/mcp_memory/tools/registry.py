@@ -46,6 +46,7 @@ class Tool:
         title: str | None = None,
         scope: str | None = None,
         past: bool = False,
+        lengthy: bool = False,
     ) -> None:
         """`scope`: what its caller must be allowed, if that is more than what reading or writing needs.
         `past`: it can be asked about the graph as it was, by an argument more."""
@@ -69,6 +70,7 @@ class Tool:
         self.scope = scope or ("write" if self.writes else "read")
         self.level = SCOPES.index(self.scope) + 1
         self.destructive = destructive
+        self.is_lengthy = lengthy  # a reader that may take long, and asks the pace of its thread
         self.idempotent = not self.writes if idempotent is None else idempotent
 
     @property
@@ -184,10 +186,11 @@ def tool(
     title: str | None = None,
     scope: str | None = None,
     past: bool = False,
+    lengthy: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Register a function as a tool. `camel`: its arguments are camelCase on the wire. `heavy`: it may take long,
-    so only a few of its like are let in at a time."""
+    so only a few of its like are let in at a time. `lengthy`: it may take long, and asks the pace of its thread."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         made = Tool(function, **options)

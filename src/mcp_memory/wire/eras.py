@@ -21,6 +21,10 @@ SINCE: Mapping[str, Mapping[str, str]] = {
         "execution": "2025-11-25",
     },
     "resource": {"size": "2025-03-26", "title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"},
+    "template": {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"},
+    "prompt": {"title": "2025-06-18", "_meta": "2025-06-18", "icons": "2025-11-25"},
+    "argument": {"title": "2025-06-18"},
+    "capability": {"completions": "2025-03-26", "extensions": "2025-11-25"},
     "server": {
         "title": "2025-06-18",
         "description": "2025-11-25",
@@ -29,13 +33,16 @@ SINCE: Mapping[str, Mapping[str, str]] = {
     },
     "progress": {"message": "2025-03-26"},
 }
-UNTIL: Mapping[str, Mapping[str, str]] = {"tool": {"execution": "2025-11-25"}}
+UNTIL: Mapping[str, Mapping[str, str]] = {
+    "tool": {"execution": "2025-11-25"},
+    "capability": {"logging": "2025-11-25"},  # since then each request says what it wants to be told
+}
 
-ALWAYS = frozenset({"tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"})
-HANDSHAKE = ALWAYS | {"initialize", "ping", "resources/subscribe", "resources/unsubscribe"}
+PLAIN = frozenset({"tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read"})
+ALWAYS = PLAIN | {"prompts/list", "prompts/get", "completion/complete", "skills/list", "skills/get"}
+SUBSCRIBING = frozenset({"initialize", "ping", "resources/subscribe", "resources/unsubscribe"})
+HANDSHAKE = ALWAYS | SUBSCRIBING | {"logging/setLevel"}
 STATELESS = ALWAYS | {"server/discover", "subscriptions/listen"}
-
-LOGGING = HANDSHAKE | {"logging/setLevel"}  # accepted for the sake of clients that insist; nothing is logged there
 
 NOTHING, OBJECTS, ANYTHING = range(3)
 
@@ -59,15 +66,17 @@ class Era(msgspec.Struct, frozen=True):
 
 
 ERAS: tuple[Era, ...] = (
-    Era("2024-11-05", LOGGING, structured=NOTHING),
-    Era("2025-03-26", LOGGING, structured=NOTHING, batches=True),
-    Era("2025-06-18", LOGGING),
-    Era("2025-11-25", LOGGING),
+    Era("2024-11-05", HANDSHAKE, structured=NOTHING),
+    Era("2025-03-26", HANDSHAKE, structured=NOTHING, batches=True),
+    Era("2025-06-18", HANDSHAKE),
+    Era("2025-11-25", HANDSHAKE),
     Era("2026-07-28", STATELESS, stateless=True, structured=ANYTHING, no_such_resource=-32602),
 )
 # The official server shakes hands for every revision up to its newest and then sends the same to all.
 OFFICIAL: tuple[Era, ...] = tuple(
-    Era(era.version, HANDSHAKE, no_such_resource=-32602, fields_of="2025-11-25") for era in ERAS if not era.stateless
+    Era(era.version, PLAIN | SUBSCRIBING, no_such_resource=-32602, fields_of="2025-11-25")
+    for era in ERAS
+    if not era.stateless
 )
 
 STATELESS_VERSIONS = [era.version for era in ERAS if era.stateless]

@@ -6,19 +6,26 @@ client's calls take effect in the order it sent them."""
 from __future__ import annotations
 
 from collections import deque
-from threading import Lock
+from contextlib import nullcontext
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_memory.facts import MemoryFault
+from mcp_memory.losses import Unconfirmed
+from mcp_memory.pace import STEPS_BETWEEN_LOOKS, Pace, at
 from mcp_memory.space import Errand
-from mcp_memory.wire.eras import SINCE, Era
+from mcp_memory.wire.asking import confirm
+from mcp_memory.wire.eras import SINCE
 from mcp_memory.wire.jsonrpc import ID_STARTS, INTERNAL_ERROR, Fault, Message, encode, key_of, notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mcp_memory.tools.registry import Tool
+    from mcp_memory.desk import Answer
+    from mcp_memory.wire.calls import Call
+    from mcp_memory.wire.offer import Offer
 
     Send = Callable[[list[bytes]], None]
 
@@ -29,17 +36,19 @@ MOST_WAITING_BYTES = 64 * 1024 * 1024
 class LongCall:
     """A call that runs in a thread of its own, with a way to tell how far it is."""
 
-    def __init__(self, era: Era, ident: bytes, tool: Tool, arguments: bytes, origin: str, message: Message) -> None:
-        self.era = era
-        self.ident = ident
-        self.tool = tool
-        self.arguments = arguments
-        self.origin = origin
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.dialogue = dialogue = call.dialogue
+        self.era = dialogue.era
+        self.ident = bytes(dialogue.message.id)
+        self.tool = call.tool
         self.unwanted = False  # the client withdrew it: not another word about it
         self.errand = Errand(self._report)
-        self.send: Send | None = None
+        self.errand.client = dialogue
+        dialogue.errand = self.errand
         self._last = -1
-        meta = message.params.meta if message.params else None
+        self._steps = 0
+        meta = dialogue.meta
         token = bytes(meta.progress_token) if meta else b""
         self._token = token if token and token[0] in ID_STARTS else b""
 
@@ -47,10 +56,36 @@ class LongCall:
         self.unwanted = True
         self.errand.cancel()
 
+    def make(self, offer: Offer) -> Answer | None:
+        """Make the call, or find that it was made before."""
+        if self.tool.writes and self.dialogue.request_key:
+            return offer.retries.once(self.call, lambda: self._make(offer), wait=True)
+        return self._make(offer)
+
+    def _make(self, offer: Offer) -> Answer:
+        """Make it, with leave of the user where it takes more away than it may alone."""
+        call, desk = self.call, offer.desk
+        most = offer.most_lost(self.tool, self.dialogue)
+        while True:
+            try:
+                with at(Pace(STEPS_BETWEEN_LOOKS, self._look)) if self.tool.is_lengthy else nullcontext():
+                    return desk.call(call.tool, call.arguments, call.origin, self.errand, most_lost=most)
+            except Unconfirmed as stakes:
+                try:
+                    confirm(self.dialogue, self.tool.name, stakes.losses)
+                except MemoryFault as fault:
+                    return desk.refusal(fault)
+                most = stakes.losses.total
+
+    def _look(self) -> None:
+        self._steps += STEPS_BETWEEN_LOOKS
+        self.errand.progress(self._steps, None, "searching")
+
     def _report(self, done: int, total: int | None, message: str) -> None:
         # Progress must grow, and a hundred notices are as good as a million.
         step = total // 100 if total else 0
-        if not self._token or self.send is None or done < self._last + max(step, 1):
+        send = self.dialogue.send
+        if not self._token or send is None or done < self._last + max(step, 1):
             return
         self._last = done
         fields: dict[str, Any] = {"progressToken": msgspec.Raw(self._token), "progress": done}
@@ -58,7 +93,7 @@ class LongCall:
             fields["total"] = total
         if message and self.era.version >= SINCE["progress"]["message"]:
             fields["message"] = message
-        self.send([notification("notifications/progress", encode(fields))])
+        send([notification("notifications/progress", encode(fields))])
 
 
 class Errands:
@@ -66,6 +101,7 @@ class Errands:
 
     def __init__(self, first: LongCall | None = None) -> None:
         self.lock = Lock()
+        self.stirred = Event()  # something came for a call that waits
         self.running: LongCall | None = first
         self.waiting: deque[tuple[Message | None, bytes]] = deque()
         self.bytes = 0
@@ -82,6 +118,7 @@ class Errands:
             )
         self.bytes += len(line)
         self.waiting.append((message, line))
+        self.stirred.set()
 
     def next(self) -> tuple[Message | None, bytes]:
         message, line = self.waiting.popleft()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mcp_memory.wire.asking import MISSING_CAPABILITY
 from mcp_memory.wire.http import JSON, Reply
 from mcp_memory.wire.jsonrpc import (
     ABSENT,
@@ -18,8 +19,9 @@ from mcp_memory.wire.jsonrpc import (
     error_code,
     is_notice,
 )
-from mcp_memory.wire.methods import UPDATE, updates
+from mcp_memory.wire.methods import updates
 from mcp_memory.wire.mirror import HEADER_MISMATCH
+from mcp_memory.wire.news import is_news
 from mcp_memory.wire.session import UNSUPPORTED_VERSION
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ STATUSES = {
     HEADER_MISMATCH: 400,
     UNSUPPORTED_VERSION: 400,
     METHOD_NOT_FOUND: 404,
+    MISSING_CAPABILITY: 400,
 }
 CANCEL = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%b}}'
 
@@ -53,6 +56,7 @@ class Exchange:
     ) -> None:
         self.connection = connection
         self.session = session
+        session.can_send = accepts[1]
         self.ident = b"" if message is None or message.id is ABSENT else bytes(message.id)
         self.takes_json, self.takes_events = accepts
         self.client = client
@@ -94,8 +98,8 @@ class Exchange:
                 self._reply(line)
 
     def _notify(self, line: bytes) -> None:
-        if line == UPDATE and self.client is not None and self.client.streams:
-            self.client.streams[-1].tell()  # each message goes out on one stream only
+        if self.client is not None and self.client.streams and is_news(line):
+            self.client.streams[-1].tell([line])  # each message goes out on one stream only
         elif self.takes_events:
             self._stream()
             self.connection.send_event(line)
@@ -202,6 +206,7 @@ class Stream:
         self._allowance = connection.allowance
         self._allowance.streams += 1
         self._owes_news = False
+        self._untold: dict[bytes, None] = {}  # what could not be sent; the same notice twice is one
         self._spoke = connection.loop.time()
         connection.exchange = self
         client.streams.append(self)
@@ -209,23 +214,27 @@ class Stream:
         connection.open_stream()
         connection.send_comment()  # some clients wait for the first byte of the body
 
-    def tell(self) -> None:
-        """The graph was changed."""
-        if self.connection.is_clogged:
-            self._owes_news = True
-        else:
-            self._owes_news = False
+    def tell(self, lines: list[bytes]) -> None:
+        """Something has changed."""
+        self._untold.update(dict.fromkeys(lines))
+        if not self.connection.is_clogged and self._untold:
             self._spoke = self.connection.loop.time()
-            self.connection.send_event(UPDATE)
+            for line in self._untold:
+                self.connection.send_event(line)
+            self._untold.clear()
 
     def hear(self, writers: set[object]) -> None:
-        # Of its own writes a client hears with their answers; of others' once, on the newest stream.
-        if self.client.session.subscribed and writers != {self.client.session} and self.client.streams[-1] is self:
-            self.tell()
+        # News go out once, on the newest stream.
+        if self.client.streams[-1] is self:
+            self._owes_news = self.connection.is_clogged
+            if not self._owes_news:
+                self.tell(updates(self.client.session))
 
     def resume(self) -> None:
+        """The client reads again."""
         if self._owes_news:
-            self.tell()
+            self.hear(set())
+        self.tell([])
 
     def tick(self, now: float) -> None:
         self.client.used = now

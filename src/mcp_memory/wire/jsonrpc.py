@@ -34,6 +34,8 @@ class Meta(msgspec.Struct, gc=False):
     version: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/protocolVersion")
     capabilities: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/clientCapabilities")
     client: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/clientInfo")
+    log_level: msgspec.Raw = msgspec.field(default=ABSENT, name="io.modelcontextprotocol/logLevel")
+    request_key: msgspec.Raw = msgspec.field(default=ABSENT, name="mcp-memory/requestKey")
 
 
 class Params(msgspec.Struct, gc=False):

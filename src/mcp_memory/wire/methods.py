@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_memory.facts import MemoryFault
-from mcp_memory.wire import resources
+from mcp_memory.wire.asking import LEVELS, Dialogue
 from mcp_memory.wire.eras import ANYTHING, NEWEST_HANDSHAKE, NOTHING, Era
 from mcp_memory.wire.jsonrpc import (
     INTERNAL_ERROR,
@@ -27,15 +27,13 @@ from mcp_memory.wire.jsonrpc import (
     reply,
     value_of,
 )
-from mcp_memory.wire.offer import CHANGES_MS
+from mcp_memory.wire.news import LISTS, MOST_WATCHED, SUBSCRIPTION, Interest
+from mcp_memory.wire.offer import CHANGES_MS, KEEP_MS
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Answer
     from mcp_memory.wire.session import Session
 
-SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-UPDATED = "notifications/resources/updated"
-UPDATE = notification(UPDATED, encode({"uri": resources.URI}))
 MOST_STREAMS = 1000
 JSON_TYPES = {str: "string", int: "number", float: "number", bool: "boolean", list: "array", dict: "object"}
 
@@ -46,13 +44,30 @@ def initialize(session: Session, era: Era, ident: bytes, message: Message, line:
     asked = params.get("protocolVersion")
     eras = session.offer.eras
     agreed = eras.get(asked, eras[NEWEST_HANDSHAKE]) if isinstance(asked, str) else eras[NEWEST_HANDSHAKE]
-    session.shake_hands(agreed, params.get("clientInfo"))
+    session.shake_hands(agreed, params.get("clientInfo"), params.get("capabilities"))
     return [reply(ident, session.offer.standing("initialize", agreed))]
 
 
 def standing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     """What is always answered the same."""
     return [reply(ident, session.offer.standing(message.method, era))]
+
+
+def listing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
+    """A list, or the page of it that a cursor asks for."""
+    if session.offer.official:
+        return standing(session, era, ident, message, line)
+    cursor = params_of(line).get("cursor") if b'"cursor"' in line else None
+    return [reply(ident, session.offer.page(message.method, era, cursor))]
+
+
+def set_level(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
+    """From here on the client is told what is at least so important."""
+    level = params_of(line).get("level")
+    if level not in LEVELS:
+        raise Fault(INVALID_PARAMS, f'Invalid params: "level" must be one of {", ".join(LEVELS)}')
+    session.peer.log_level = level
+    return [reply(ident, b"{}")]
 
 
 def nothing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
@@ -80,12 +95,14 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
         allowed = f"{name} needs a token with the scope {tool.scope}, which this one has not. Nothing was changed."
         return told(session, era, ident, desk.refusal(MemoryFault(allowed)))
     origin = session.origin if params.meta is None else session.sender(params.meta)
-    if tool.is_errand and not session.in_batch:
-        from mcp_memory.wire.errands import LongCall
+    is_plain = not (tool.is_errand or tool.is_lengthy or tool.destructive)
+    has_key = params.meta is not None and bool(bytes(params.meta.request_key))
+    if session.in_batch or session.offer.official or (is_plain and not has_key):
+        return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
+    from mcp_memory.wire.calls import Call
 
-        session.begin(LongCall(era, ident, tool, arguments, origin, message))
-        return []
-    return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
+    answer = Call(Dialogue(session, era, message, line), tool, arguments, origin).make()
+    return [] if answer is None else told(session, era, ident, answer)
 
 
 def _no_object(session: Session, arguments: bytes) -> bytes:
@@ -105,7 +122,7 @@ def unknown_tool(session: Session, ident: bytes, name: str) -> list[bytes]:
 def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes]:
     """The reply that carries a tool's answer, after the notices of what the call changed."""
     structured = answer.structured
-    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":[{"type":"text","text":', *_text(answer), b"}]"]
+    parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":', *_content(answer)]
     holds = era.structured
     if structured is not None and holds != NOTHING and (holds == ANYTHING or structured.startswith(b"{")):
         parts.append(b',"structuredContent":')
@@ -118,6 +135,13 @@ def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes
     return [*wrote(session), whole] if answer.changed else [whole]
 
 
+def _content(answer: Answer) -> Sequence[bytes]:
+    """The answer's content blocks."""
+    if answer.blocks is not None:
+        return (answer.blocks,)
+    return (b'[{"type":"text","text":', *_text(answer), b"}]")
+
+
 def _text(answer: Answer) -> Sequence[bytes]:
     """The answer's text as a JSON string."""
     if answer.escaped is not None:
@@ -125,28 +149,34 @@ def _text(answer: Answer) -> Sequence[bytes]:
     return (as_text(answer.structured or b"") if answer.text is None else encode(answer.text),)
 
 
-# ── the resource ─────────────────────────────────────────────────────────────────────────────────
+# ── resources ────────────────────────────────────────────────────────────────────────────────────
 
 
 def read(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     uri = uri_in(session, message)
-    if uri != resources.URI:
+    offer = session.offer
+    contents = offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    if contents is None:
         raise no_such_resource(session, era, uri)
-    contents = resources.contents(session.offer.desk.space, session.offer.official, session.is_hurried)
-    return [reply(ident, session.offer.result(era, {"contents": [contents]}, CHANGES_MS))]
+    keep_ms = KEEP_MS if uri in offer.resources.unchanging else CHANGES_MS
+    return [reply(ident, offer.result(era, {"contents": [contents]}, keep_ms))]
 
 
 def subscribe(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     uri = uri_in(session, message)
-    if uri != resources.URI and not session.offer.official:
+    interest = session.peer.interest
+    if session.offer.resources.can_change(uri):
+        if interest.is_full and uri not in interest:
+            raise Fault(INVALID_REQUEST, f"Invalid request: {MOST_WATCHED} subscriptions are the most; end one first")
+        interest.add(uri)
+        session.offer.watch()
+    elif not session.offer.official:
         raise no_such_resource(session, era, uri)
-    session.subscribed = session.subscribed or uri == resources.URI
     return [reply(ident, b"{}")]
 
 
 def unsubscribe(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
-    uri = uri_in(session, message)
-    session.subscribed = session.subscribed and uri != resources.URI
+    session.peer.interest.discard(uri_in(session, message))
     return [reply(ident, b"{}")]
 
 
@@ -159,10 +189,16 @@ def listen(session: Session, era: Era, ident: bytes, message: Message, line: byt
     if not isinstance(asked, dict):
         raise Fault(INVALID_PARAMS, 'Invalid params: "notifications" must be an object')
     uris = asked.get("resourceSubscriptions")
-    wanted = isinstance(uris, list) and resources.URI in uris
-    session.streams[key] = (ident, wanted)
-    honoured = {"resourceSubscriptions": [resources.URI]} if wanted else {}
-    params = {"_meta": {SUBSCRIPTION: msgspec.Raw(ident)}, "notifications": honoured}
+    wanted = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
+    honoured = [uri for uri in dict.fromkeys(wanted) if session.offer.resources.can_change(uri)][:MOST_WATCHED]
+    lists = [name for name in LISTS if asked.get(f"{name}ListChanged") is True]
+    session.streams[key] = Interest(session.offer, ident, honoured, lists)
+    if honoured:
+        session.offer.watch()
+    carried: dict[str, Any] = {f"{name}ListChanged": True for name in lists}
+    if honoured:
+        carried["resourceSubscriptions"] = honoured
+    params = {"_meta": {SUBSCRIPTION: msgspec.Raw(ident)}, "notifications": carried}
     return [notification("notifications/subscriptions/acknowledged", encode(params))]
 
 
@@ -174,20 +210,53 @@ def end_of_stream(session: Session, ident: bytes) -> bytes:
 
 def wrote(session: Session) -> list[bytes]:
     """A call of this client has written: the others are told, and these notices are owed to itself."""
-    for tell in session.offer.listeners:
-        tell(session)
-    return updates(session)
+    session.offer.wrote(session)
+    return updates(session, session.is_hurried)
 
 
-def updates(session: Session) -> list[bytes]:
-    """The notices that a write owes to this client."""
-    owed = [UPDATE] if session.subscribed else []
-    for ident, wanted in list(session.streams.values()):
-        if wanted:
-            owed.append(
-                notification(UPDATED, encode({"_meta": {SUBSCRIPTION: msgspec.Raw(ident)}, "uri": resources.URI}))
-            )
+def updates(session: Session, at_once: bool = True) -> list[bytes]:
+    """The notices that are owed to this client."""
+    owed = session.peer.interest.owed(at_once)
+    for interest in list(session.streams.values()):
+        owed += interest.owed(at_once)
     return owed
+
+
+# ── prompts, completions, skills ─────────────────────────────────────────────────────────────────
+
+
+def prompt(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
+    """A prompt with its arguments put in."""
+    params = message.params
+    name = None if params is None else params.name
+    if params is None or not isinstance(name, str):
+        raise bad_param(session, "name", "string", name, name is None)
+    chosen = session.offer.prompts.get(name)
+    if chosen is None:
+        raise Fault(INVALID_PARAMS, f"Unknown prompt: {name}. prompts/list names those there are.")
+    given = value_of(bytes(params.arguments)) if bytes(params.arguments) else {}
+    arguments = chosen.checked(given)
+    messages = chosen.render(session.offer.desk, arguments, Dialogue(session, era, message, line))
+    fields: dict[str, Any] = {"description": chosen.description, "messages": messages}
+    return [reply(ident, session.offer.result(era, fields))]
+
+
+def complete(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
+    from mcp_memory.wire.completions import completed
+
+    values, total = completed(session.offer, params_of(line), session.is_hurried)
+    completion = {"values": values, "total": total, "hasMore": total > len(values)}
+    return [reply(ident, session.offer.result(era, {"completion": completion}))]
+
+
+def skill(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
+    from mcp_memory.wire.skills import skill_of
+
+    uri = uri_in(session, message)
+    found = skill_of(uri)
+    if found is None:
+        raise Fault(INVALID_PARAMS, f"Skill not found: {uri}. skills/list names those there are.", data={"uri": uri})
+    return [reply(ident, session.offer.result(era, {"skill": found}, KEEP_MS))]
 
 
 # ── parameters ───────────────────────────────────────────────────────────────────────────────────
@@ -203,7 +272,8 @@ def uri_in(session: Session, message: Message) -> str:
 def no_such_resource(session: Session, era: Era, uri: str) -> Fault:
     if session.offer.official:
         return Fault(INVALID_PARAMS, f"MCP error -32602: Resource {uri} not found")
-    return Fault(era.no_such_resource, f"Resource not found: {uri}. There is {resources.URI}.", data={"uri": uri})
+    known = ", ".join(session.offer.resources.names)
+    return Fault(era.no_such_resource, f"Resource not found: {uri}. There are {known}.", data={"uri": uri})
 
 
 def bad_param(session: Session, name: str, expected: str, got: Any, missing: bool) -> Fault:
@@ -220,14 +290,19 @@ def bad_param(session: Session, name: str, expected: str, got: Any, missing: boo
 HANDLERS: dict[str, Callable[[Session, Era, bytes, Message, bytes], list[bytes]]] = {
     "initialize": initialize,
     "ping": nothing,
-    "logging/setLevel": nothing,
+    "logging/setLevel": set_level,
     "server/discover": standing,
-    "tools/list": standing,
+    "tools/list": listing,
     "tools/call": call_tool,
-    "resources/list": standing,
-    "resources/templates/list": standing,
+    "resources/list": listing,
+    "resources/templates/list": listing,
     "resources/read": read,
     "resources/subscribe": subscribe,
     "resources/unsubscribe": unsubscribe,
     "subscriptions/listen": listen,
+    "prompts/list": listing,
+    "prompts/get": prompt,
+    "completion/complete": complete,
+    "skills/list": listing,
+    "skills/get": skill,
 }

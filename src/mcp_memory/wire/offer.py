@@ -4,21 +4,34 @@ Shared by every session. Answers that never change are encoded once for each rev
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
+from functools import cached_property
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from mcp_memory.wire import resources
 from mcp_memory.wire.eras import HANDSHAKE_ERAS, OFFICIAL_ERAS, STATELESS_VERSIONS, Era
-from mcp_memory.wire.jsonrpc import encode
+from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault, encode
+from mcp_memory.wire.news import LISTS, Watcher
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
     from mcp_memory.tools.registry import Tool
+    from mcp_memory.wire.asking import Dialogue
+    from mcp_memory.wire.prompts import Prompt
+    from mcp_memory.wire.resources import Resources
+    from mcp_memory.wire.retries import Retries
+    from mcp_memory.wire.sealing import Sealer
     from mcp_memory.wire.session import Session
 
 MOST_INSTRUCTIONS = 600  # characters: every conversation pays for them
 # How long a client may keep what stays the same while we run; and what may change at any moment.
 KEEP_MS, CHANGES_MS = 3_600_000, 0
+# Of a list in one answer. Some clients never ask for a second page, so the tools must fit on the first.
+PAGE = 200
+CURSOR = "from-"
+CONFIRM_ABOVE = 50
+SKILLS = "io.modelcontextprotocol/skills"
 
 
 class Offer:
@@ -31,7 +44,10 @@ class Offer:
         instructions: str | None = None,
         *,
         official: bool = False,
+        confirm_above: int = CONFIRM_ABOVE,
+        page: int = PAGE,
     ) -> None:
+        """`confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never."""
         if instructions is not None and len(instructions) > MOST_INSTRUCTIONS:
             raise ValueError(f"instructions: {len(instructions)} > {MOST_INSTRUCTIONS} characters")
         self._desk = desk
@@ -39,15 +55,21 @@ class Offer:
         self.instructions = instructions
         self.official = official
         self.eras = OFFICIAL_ERAS if official else HANDSHAKE_ERAS
+        self.confirm_above = confirm_above
+        self.writes = 0  # counted up with each write, ours or others'
+        self.list_changes = dict.fromkeys(LISTS, 0)
+        self._page = page
+        self._lock = threading.Lock()
+        self._watcher: Watcher | None = None
         # Every stateless result says what it is and who speaks; the others simply end.
-        self._said_at_the_end = {
+        self.said_at_the_end = {
             "resultType": "complete",
             "_meta": {"io.modelcontextprotocol/serverInfo": self.server_info},
         }
-        self.stateless_end = b"," + encode(self._said_at_the_end)[1:]
+        self.stateless_end = b"," + encode(self.said_at_the_end)[1:]
         self._encoded: dict[tuple[str, str], bytes] = {}
-        # Told whose call has written, in whichever thread it has.
-        self.listeners: list[Callable[[Session], None]] = []
+        # Told whose call has written, in whichever thread it has; None: another process, or a list has changed.
+        self.listeners: list[Callable[[Session | None], None]] = []
 
     @property
     def desk(self) -> Desk:
@@ -55,36 +77,144 @@ class Offer:
             self._desk = self._desk()
         return self._desk
 
+    # ── made when first needed ───────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def resources(self) -> Resources:
+        from mcp_memory.wire.resources import MemoryResources, Resources
+
+        return Resources() if self.official else MemoryResources()
+
+    @cached_property
+    def prompts(self) -> dict[str, Prompt]:
+        from mcp_memory.wire.prompts import memory_prompts
+
+        return {} if self.official else memory_prompts()
+
+    @cached_property
+    def sealer(self) -> Sealer:
+        from mcp_memory.wire.sealing import Sealer
+
+        return Sealer()
+
+    @cached_property
+    def retries(self) -> Retries:
+        from mcp_memory.wire.retries import Retries
+
+        return Retries()
+
+    # ── news ─────────────────────────────────────────────────────────────────────────────────────
+
+    def wrote(self, session: Session | None) -> None:
+        """Somebody has written, another process if it is None."""
+        with self._lock:
+            self.writes += 1
+        self._tell(session)
+
+    def change_lists(self, *names: str) -> None:
+        """These lists are not what they were."""
+        with self._lock:
+            self._encoded = {}
+            for name in names:
+                self.list_changes[name] += 1
+        self._tell(None)
+
+    def reoffer(self, tools: dict[str, Tool]) -> bool:
+        """Offer these tools from now on; were they others before?"""
+        is_new = list(self.desk.tools) != list(tools)
+        if is_new:
+            self.desk.tools = tools
+            self.change_lists("tools")
+        return is_new
+
+    def _tell(self, session: Session | None) -> None:
+        for tell in self.listeners:
+            tell(session)
+
+    def watch(self) -> None:
+        """From now on notice what other processes write."""
+        with self._lock:
+            if self._watcher is None:
+                self._watcher = Watcher(self.desk.space.look_around, lambda: self.wrote(None))
+        self._watcher.begin()
+
+    def end(self) -> None:
+        if self._watcher is not None:
+            self._watcher.end()
+
+    def mark_of(self, uri: str, at_once: bool = False) -> Any:
+        """What differs when this resource does."""
+        return self.resources.mark(uri, self.desk.space, at_once)
+
+    def most_lost(self, tool: Tool, dialogue: Dialogue) -> float:
+        """How many facts this call may take away without asking. Who cannot ask is not stopped."""
+        if not tool.destructive or not self.confirm_above or not dialogue.can_ask("elicitation/create"):
+            return inf
+        return self.confirm_above
+
+    # ── results ──────────────────────────────────────────────────────────────────────────────────
+
     def result(self, era: Era, fields: dict[str, Any], keep_ms: int | None = None) -> bytes:
         """These fields as a result of this revision; `keep_ms` for the ones that may be cached."""
         if era.stateless:
             if keep_ms is not None:
                 fields |= {"ttlMs": keep_ms, "cacheScope": "private"}
-            fields |= self._said_at_the_end
+            fields |= self.said_at_the_end
         return encode(fields)
 
     def standing(self, method: str, era: Era) -> bytes:
         """The answer to a request that always gets the same one."""
         key = (method, era.version)
         if key not in self._encoded:
-            self._encoded[key] = self.result(era, STANDING[method](self, era), KEEP_MS)
+            fields = STANDING[method](self, era)
+            if method.endswith("/list"):
+                (name, items), *_ = fields.items()
+                fields = self._paged(name, items)
+            self._encoded[key] = self.result(era, fields, KEEP_MS)
         return self._encoded[key]
+
+    def page(self, method: str, era: Era, cursor: Any) -> bytes:
+        """A list, from where the cursor says."""
+        if cursor is None:
+            return self.standing(method, era)
+        start = _start_of(cursor)
+        made = STANDING[method](self, era)
+        (name, items), *_ = made.items()
+        if start is None or start % self._page or start >= len(items):
+            raise Fault(INVALID_PARAMS, "Invalid params: this cursor is none of ours; begin without one")
+        return self.result(era, self._paged(name, items, start), KEEP_MS)
+
+    def _paged(self, name: str, items: list[Any], start: int = 0) -> dict[str, Any]:
+        end = start + self._page
+        return {name: items[start:end], **({"nextCursor": f"{CURSOR}{end}"} if end < len(items) else {})}
 
     def _hello(self, era: Era) -> dict[str, Any]:
         return {
             "protocolVersion": era.version,
-            "capabilities": self._capabilities(),
+            "capabilities": self._capabilities(era),
             "serverInfo": era.known("server", self.server_info),
             **self._instructions(),
         }
 
     def _discovered(self, era: Era) -> dict[str, Any]:
-        return {"supportedVersions": STATELESS_VERSIONS, "capabilities": self._capabilities(), **self._instructions()}
+        return {
+            "supportedVersions": STATELESS_VERSIONS,
+            "capabilities": self._capabilities(era),
+            **self._instructions(),
+        }
 
-    def _capabilities(self) -> dict[str, Any]:
+    def _capabilities(self, era: Era) -> dict[str, Any]:
         if self.official:
             return {"tools": {"listChanged": True}, "resources": {"listChanged": True, "subscribe": True}}
-        return {"tools": {}, "resources": {"subscribe": True}}
+        offered = {
+            "tools": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "prompts": {"listChanged": True},
+            "completions": {},
+            "logging": {},
+            "extensions": {SKILLS: {}},
+        }
+        return era.known("capability", offered)
 
     def _instructions(self) -> dict[str, str]:
         return {} if self.instructions is None else {"instructions": self.instructions}
@@ -95,10 +225,18 @@ class Offer:
         return {"tools": [era.known("tool", described(tool)) for tool in offered]}
 
     def _resources(self, era: Era) -> dict[str, Any]:
-        return {"resources": [era.known("resource", resources.listed())]}
+        return {"resources": [era.known("resource", each) for each in self.resources.listed()]}
 
     def _templates(self, era: Era) -> dict[str, Any]:
-        return {"resourceTemplates": []}
+        return {"resourceTemplates": [era.known("template", each) for each in self.resources.templates()]}
+
+    def _prompts(self, era: Era) -> dict[str, Any]:
+        return {"prompts": [era.known("prompt", _introduced(prompt, era)) for prompt in self.prompts.values()]}
+
+    def _skills(self, era: Era) -> dict[str, Any]:
+        from mcp_memory.wire.skills import skills
+
+        return {"skills": skills()}
 
 
 STANDING: dict[str, Callable[[Offer, Era], dict[str, Any]]] = {
@@ -107,7 +245,24 @@ STANDING: dict[str, Callable[[Offer, Era], dict[str, Any]]] = {
     "tools/list": Offer._tools,
     "resources/list": Offer._resources,
     "resources/templates/list": Offer._templates,
+    "prompts/list": Offer._prompts,
+    "skills/list": Offer._skills,
 }
+
+
+def _start_of(cursor: Any) -> int | None:
+    number = cursor[len(CURSOR) :] if isinstance(cursor, str) and cursor.startswith(CURSOR) else ""
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None
+
+
+def _introduced(prompt: Prompt, era: Era) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
+    if prompt.arguments:
+        shown["arguments"] = [
+            {"name": each.name, "description": each.description, **({"required": True} if each.required else {})}
+            for each in prompt.arguments
+        ]
+    return shown
 
 
 def described(tool: Tool) -> dict[str, Any]:

@@ -234,14 +234,17 @@ class Service:
 
     # ── news ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _wrote(self, session: Session) -> None:
-        """A session has written; called in whichever thread that was."""
+    def _wrote(self, session: Session | None) -> None:
+        """A session has written, or somebody else; called in whichever thread that was."""
         if not self.hearers:
             return
-        self._writers.append(session.client)
+        self._writers.append(session.client if session is not None else None)
         if not self._will_tell:
             self._will_tell = True
-            self.loop.call_soon_threadsafe(self._tell)
+            try:
+                self.loop.call_soon_threadsafe(self._tell)
+            except RuntimeError:  # the loop has ended
+                return
 
     def _tell(self) -> None:
         self._will_tell = False
@@ -301,6 +304,7 @@ def listen(offer: Offer, settings: Settings, close: Callable[[], None] | None = 
     try:
         asyncio.run(_listen(offer, access, certificate, settings, host, port))
     finally:
+        offer.end()
         if close is not None:
             close()
     return 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_memory.facts import SCOPES, NotNow
+from mcp_memory.wire.asking import Asked, Dialogue, InputRequired, Unable
 from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import (
     ABSENT,
@@ -31,10 +32,12 @@ from mcp_memory.wire.jsonrpc import (
     fault_in,
     params_of,
     refusal,
+    reply,
     salvaged_id,
     value_of,
 )
 from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, wrote
+from mcp_memory.wire.news import LISTS, Interest
 
 if TYPE_CHECKING:
     from mcp_memory.wire.errands import Errands, LongCall, Send
@@ -44,8 +47,19 @@ if TYPE_CHECKING:
 UNSUPPORTED_VERSION = -32022
 META = "io.modelcontextprotocol/"
 BOM = b"\xef\xbb\xbf"
-IN_ORDER = frozenset({"tools/call", "resources/read"})  # what looks at the space
+IN_ORDER = frozenset({"tools/call", "resources/read", "prompts/get", "completion/complete"})  # look at the space
+STIR_SECONDS = 0.25  # so often whoever waits for an answer looks whether he still should
 ERAS_AS_SENT = {encode(version): era for version, era in STATELESS_ERAS.items()}
+
+
+class Peer:
+    """What is known of the client of a conversation; all its forks share it."""
+
+    def __init__(self, offer: Offer) -> None:
+        self.interest = Interest(offer)  # what it subscribed to after a handshake
+        self.capabilities: Any = {}
+        self.log_level = ""  # as it was set; nothing until then
+        self.asked = Asked()  # what it has not answered yet
 
 
 class Session:
@@ -62,8 +76,9 @@ class Session:
         self.client: object = self  # whose conversation it is: its forks share this
         self.era: Era = offer.eras[NEWEST_HANDSHAKE]
         self.origin = transport  # who asks, for the history
-        self.subscribed = False
-        self.streams: dict[Any, tuple[bytes, bool]] = {}  # open `listen`s: their id, do they want updates?
+        self.peer = Peer(offer)
+        self.streams: dict[Any, Interest] = {}  # open `listen`s
+        self.can_send = True  # may something be said before an answer?
         self.in_batch = False
         self.errand_begun = False  # a long call wants a thread: clear this and run `work` in one
         self._errands: Errands | None = None  # while a long call runs
@@ -96,18 +111,20 @@ class Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
         fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level)
         fork.client, fork.era, fork.origin = self.client, self.era, self.origin
-        fork.subscribed, fork.shook_hands = self.subscribed, self.shook_hands
+        fork.peer, fork.shook_hands = self.peer, self.shook_hands
         return fork
 
     def end(self) -> list[bytes]:
         """The last words: every open stream is told that it ends."""
-        said = [end_of_stream(self, ident) for ident, _ in self.streams.values()]
+        said = [end_of_stream(self, interest.ident) for interest in self.streams.values()]
         self.streams.clear()
         return said
 
     def _receive_other(self, line: bytes) -> list[bytes]:
         if line.startswith(BOM):
             return self.receive(line[len(BOM) :])
+        if self.peer.asked and self.peer.asked.take(line):
+            return []
         fault: Fault | None
         if (members := batch_in(line)) is None:
             fault = fault_in(line)
@@ -163,15 +180,23 @@ class Session:
                 unknown = "Method not found" + ("" if self.offer.official else f": {message.method}")
                 raise Fault(METHOD_NOT_FOUND, unknown)
             return HANDLERS[message.method](self, era, ident, message, line)
-        except Fault as fault:
-            if self.offer.official and fault.code == INVALID_REQUEST:
-                return []  # as the official server does
-            fault.ident = ident
-            return [refusal(fault)]
         except NotNow:
             return self._defer(message, line)
-        except Exception as fault:
-            return [refusal(Fault(INTERNAL_ERROR, _explained(message.method, fault), ident))]
+        except InputRequired as need:
+            return [reply(ident, Dialogue(self, self._era_of(message), message, line).required(need))]
+        except Exception as error:
+            return self._refused(error, ident, message.method)
+
+    def _refused(self, error: Exception, ident: bytes, method: str) -> list[bytes]:
+        """The answer to a request that could not be acted on."""
+        if isinstance(error, Unable):
+            error = error.fault()
+        if not isinstance(error, Fault):
+            error = Fault(INTERNAL_ERROR, _explained(method, error))
+        elif self.offer.official and error.code == INVALID_REQUEST:
+            return []  # as the official server does
+        error.ident = ident
+        return [refusal(error)]
 
     def _era_of(self, message: Message) -> Era:
         """The revision a request is written in: the one it names, or the one hands were shaken on."""
@@ -219,9 +244,11 @@ class Session:
 
     # ── who asks ─────────────────────────────────────────────────────────────────────────────────
 
-    def shake_hands(self, era: Era, client: Any) -> None:
+    def shake_hands(self, era: Era, client: Any, capabilities: Any) -> None:
         """From here on this is the revision spoken, and this the client."""
         self.era = era
+        self.peer.capabilities = capabilities
+        self.peer.interest = Interest(self.offer, lists=() if self.offer.official else LISTS)
         self.origin = self._named(client)
         self.shook_hands = True
 
@@ -293,11 +320,41 @@ class Session:
             send(self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line))
 
     def _run(self, call: LongCall, send: Send) -> list[bytes]:
-        call.send = send
-        answer = self.offer.desk.call(call.tool, call.arguments, call.origin, call.errand)
-        if call.unwanted:
-            return wrote(self) if answer.changed else []
+        call.dialogue.send = send
+        try:
+            answer = call.make(self.offer)
+        except InputRequired as need:
+            return [] if call.unwanted else [reply(call.ident, call.dialogue.required(need))]
+        except Exception as error:
+            return [] if call.unwanted else self._refused(error, call.ident, "tools/call")
+        if answer is None or call.unwanted:
+            return wrote(self) if answer is not None and answer.changed else []
         return told(self, call.era, call.ident, answer)
+
+    def stir(self) -> None:
+        """Something came that a waiting call may wait for."""
+        if self._errands is not None:
+            self._errands.stirred.set()
+
+    def work_meanwhile(self, send: Send) -> None:
+        """For a call that waits for an answer: let one that waits behind it pass, or wait a moment.
+
+        Nothing of the waiting call has happened yet, so that nothing is out of order."""
+        errands = self._errands
+        if errands is None:
+            raise RuntimeError("only a call in a thread of its own can wait")
+        with errands.lock:
+            passing = errands.next() if errands.waiting else None
+        if passing is None:
+            errands.stirred.wait(STIR_SECONDS)
+            errands.stirred.clear()
+            return
+        message, line = passing
+        mine = errands.running
+        send(self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line))
+        if (call := errands.running) is not mine and call is not None:
+            send(self._run(call, send))
+            errands.running = mine
 
     def give_up(self) -> None:
         """Ask the running long call to stop; it is still answered."""

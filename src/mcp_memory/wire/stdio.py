@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from mcp_memory.wire.lines import Lines, TooLong
+from mcp_memory.wire.methods import updates
 
 if TYPE_CHECKING:
     from mcp_memory.wire.session import Session
@@ -39,10 +40,12 @@ def serve(session: Session, close: Callable[[], None] | None = None) -> int:
     sys.setswitchinterval(SWITCH_SECONDS)
     source, sink = _take_standard_streams()
     output = Output(sink)
+    session.offer.listeners.append(lambda writer: None if writer else output.send(updates(session, at_once=False)))
     try:
         _talk(session, _reader(source), output)
         output.send(session.end())
     finally:
+        session.offer.end()
         if close is not None:
             close()
     return 0

@@ -193,8 +193,6 @@ class Endpoint:
             return Reply(202)
         exchange = Exchange(connection, client.session.fork(), message, accepted(request), client)
         self._hold(exchange, message, body)
-        if method in ("resources/subscribe", "resources/unsubscribe"):
-            client.session.subscribed = exchange.session.subscribed
         return None
 
     def _hold(self, exchange: Exchange, message: Message | None, body: bytes) -> None:

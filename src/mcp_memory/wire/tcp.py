@@ -157,7 +157,7 @@ class TcpConnection(Connection):
 
     def _look_after(self) -> None:
         """Read on or not, hear of writes or not, and close when all is said."""
-        if self.session.subscribed or self.session.streams:
+        if self.session.peer.interest.wants_anything or self.session.streams:
             self.service.hearers.add(self)
         else:
             self.service.hearers.discard(self)
@@ -177,7 +177,7 @@ class TcpConnection(Connection):
             self.go_on()
 
     def hear(self, writers: set[object]) -> None:
-        if self.is_lingering or writers == {self.session.client}:  # of its own writes it hears with their answers
+        if self.is_lingering:
             return
         if self.is_clogged:
             self._owes_news = True

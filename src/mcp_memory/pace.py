@@ -1,0 +1,56 @@
+"""How long a reading call may go on where it was begun, and who may call it off.
+
+What may take long asks the pace of its thread now and then. Where others wait, the pace ends the call
+with NotNow, and it is begun anew elsewhere; there the pace looks whether it is still wanted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mcp_memory.facts import NotNow
+
+# A step is about a microsecond: an entity asked about, or a relation tried.
+STEPS_WHERE_OTHERS_WAIT = 2_000
+STEPS_BETWEEN_LOOKS = 1_000
+
+_here = threading.local()
+
+
+class Pace:
+    """Calls `look` after so many steps, again and again; `look` may raise."""
+
+    def __init__(self, steps: int, look: Callable[[], None]) -> None:
+        self._steps = self._left = steps
+        self._look = look
+
+    def spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            self._left = self._steps
+            self._look()
+
+
+def here() -> Pace | None:
+    """The pace of this thread, if it has one."""
+    pace: Pace | None = getattr(_here, "pace", None)
+    return pace
+
+
+@contextmanager
+def at(pace: Pace) -> Iterator[None]:
+    _here.pace = pace
+    try:
+        yield
+    finally:
+        _here.pace = None
+
+
+def brisk() -> Pace:
+    """For a call that others wait for: a moment, and then it must go elsewhere."""
+    return Pace(STEPS_WHERE_OTHERS_WAIT, _not_now)
+
+
+def _not_now() -> None:
+    raise NotNow

@@ -1,0 +1,59 @@
+"""A call that may be more than a question and an answer: it takes long, asks its user first, or is made twice."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+from mcp_memory.facts import MemoryFault
+from mcp_memory.losses import Unconfirmed
+from mcp_memory.pace import at, brisk
+from mcp_memory.wire.asking import Dialogue, confirm
+
+if TYPE_CHECKING:
+    from mcp_memory.desk import Answer
+    from mcp_memory.tools.registry import Tool
+
+
+class Call:
+    """One call of a tool, with the one who makes it at hand."""
+
+    def __init__(self, dialogue: Dialogue, tool: Tool, arguments: bytes, origin: str) -> None:
+        self.dialogue = dialogue
+        self.tool = tool
+        self.arguments = arguments
+        self.origin = origin
+
+    def make(self) -> Answer | None:
+        """The answer, or None when it comes later, from a thread."""
+        session = self.dialogue.session
+        if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
+            self._begin()
+            return None
+        key = self.dialogue.request_key if self.tool.writes else b""
+        if not key:
+            return self._answer()
+        return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
+
+    def _answer(self) -> Answer | None:
+        session, offer = self.dialogue.session, self.dialogue.session.offer
+        most = offer.most_lost(self.tool, self.dialogue)
+        hurried = session.is_hurried
+        with at(brisk()) if self.tool.is_lengthy else nullcontext():
+            try:
+                return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=most)
+            except Unconfirmed as stakes:
+                losses = stakes.losses
+        if not self.dialogue.era.stateless:
+            self._begin()  # there it can wait for the user
+            return None
+        try:
+            confirm(self.dialogue, self.tool.name, losses)
+        except MemoryFault as fault:
+            return offer.desk.refusal(fault)
+        return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=losses.total)
+
+    def _begin(self) -> None:
+        from mcp_memory.wire.errands import LongCall
+
+        self.dialogue.session.begin(LongCall(self))
