@@ -90,4 +90,6 @@ def desk_for(settings: Settings) -> Desk:
 
     tools = catalog(settings.profile, settings.tools, settings.read_only)
     tools |= {alias: tools[name] for alias, name in ALSO_KNOWN_AS.items() if name in tools}
-    return Desk(space_for(settings), tools, settings.limits, plain_errors=settings.profile == "official")
+    space = space_for(settings)
+    space.meaning.follows_writes = any(tool.is_search for tool in tools.values())
+    return Desk(space, tools, settings.limits, plain_errors=settings.profile == "official")

@@ -270,7 +270,7 @@ def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | N
     if model is None:
         return None
     from mcp_memory.embedding.numerics import numpy
-    from mcp_memory.search.vectors import key_of
+    from mcp_memory.search.vectors import OBSERVATION, Row, key_of
     from mcp_memory.stores.vectors import vectors_of
 
     np, home = numpy(), vectors_of(space.store, keep is not None)
@@ -284,7 +284,8 @@ def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | N
         if keep is not None:
             if not keep():
                 break
-            home.keep(model.stamp, [(key, made[key].astype("<f2").tobytes()) for key in lot])
+            rows = [Row(0, key, made[key].astype("<f2").tobytes()) for key in lot]
+            home.keep(model.stamp, OBSERVATION, rows, are_new=True)
     vectors = np.full((len(texts), model.dimension), np.nan, np.float32)
     for row, key in enumerate(keys):
         if key in kept:

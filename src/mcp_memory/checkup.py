@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.stores.store import Finding, StoreReadOnly
+from mcp_memory.stores.vectors import vectors_of
 
 if TYPE_CHECKING:
     from mcp_memory.space import Space
@@ -26,7 +27,7 @@ def checkup(space: Space, repair: bool = False) -> list[Finding]:
         replayed.apply(feed)
         findings += _few("the feed replayed differs from the store", differences(replayed, fresh))
     findings += _few("the graph contradicts itself", contradictions(graph))
-    return findings
+    return findings + vectors_of(space.store).check(graph, repair)
 
 
 def _at_one_moment(space: Space) -> tuple[Graph, Graph, list[Entry] | None]:

@@ -22,6 +22,7 @@ from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
+from mcp_memory.meaning import Meaning
 from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Store, StoreBusy, StoreFault
 
@@ -46,9 +47,6 @@ FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
 SHOWS_FLAGS = {"describe_entity"}
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
-# A search waits so long for what lacks a vector, if it is no more than this.
-SOON_EMBEDDED = 64
-FIRST_EMBEDDING_SECONDS, EMBEDDING_SECONDS = 1.0, 0.3
 
 NO_HISTORY = (
     "{path} is of a format that keeps no history: only what is true now stands in it. A SQLite memory keeps it: "
@@ -90,10 +88,6 @@ class Turns:
 
     def __exit__(self, *_: object) -> None:
         self._free.release()
-
-
-class NoModel(MemoryFault):
-    """There is no model, and searching by words alone was ruled out."""
 
 
 class Client(Protocol):
@@ -174,8 +168,7 @@ class Space:
         self.model = model
         self._flags = flags
         self.caretaker: Caretaker | None = None  # from the first load on, where flags are wanted and can be kept
-        self._requires_model = requires_model
-        self._vectors: Vectors | None = None  # from the first search on
+        self.meaning = Meaning(self, model, is_required=requires_model, is_kept=keeps_usage)
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
@@ -220,9 +213,9 @@ class Space:
         if tool.is_search:
             if at_once:  # it may have to read its index first
                 raise NotNow
-            self._wait_for_vectors()
+            self.meaning.prepare()
             with self._lock:
-                return tool.function(Seeker(self.graph(), self.usage, origin, self._fresh_vectors()), *values)
+                return tool.function(Seeker(self.graph(), self.usage, origin, self.vectors), *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
 
     def _read(self, tool: Tool, values: tuple[Any, ...]) -> Any:
@@ -467,8 +460,7 @@ class Space:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
-            if self._vectors is not None:
-                self._vectors.nudge()
+            self.meaning.nudge()
             if self.caretaker is not None:
                 self.caretaker.nudge()
             try:
@@ -502,38 +494,9 @@ class Space:
 
     @property
     def vectors(self) -> Vectors | None:
-        """What the texts mean. Made when first asked for; None where there is no model."""
+        """What the texts mean, knowing of every change. None where there is no model."""
         with self._lock:
-            if self._vectors is None and self.model != "none":
-                from mcp_memory.embedding import engine
-
-                chosen = engine(self.model)
-                if chosen is not None:
-                    from mcp_memory.search.vectors import Vectors
-                    from mcp_memory.stores.vectors import vectors_of
-
-                    self._vectors = Vectors(self.reading, vectors_of(self.store, self._keeps_usage), chosen)
-            return self._vectors
-
-    def _fresh_vectors(self) -> Vectors | None:
-        """The same, knowing of every change."""
-        vectors = self.vectors
-        if vectors is not None:
-            vectors.refresh(self.graph())
-        return vectors
-
-    def _wait_for_vectors(self) -> None:
-        """Give what was written a moment ago its vectors, if that is a matter of a moment."""
-        is_first = self._vectors is None
-        if self._requires_model and self.vectors is None:
-            from mcp_memory.embedding import why_not
-
-            raise NoModel(why_not(self.model))
-        with self._lock:
-            vectors = self._fresh_vectors()
-        # Nobody's lock is held here: the worker needs the graph.
-        if vectors is not None and (is_first or vectors.pending() <= SOON_EMBEDDED):
-            vectors.wait(FIRST_EMBEDDING_SECONDS if is_first else EMBEDDING_SECONDS)
+            return self.meaning.fresh(self.graph())
 
     @contextmanager
     def reading(self) -> Iterator[Graph]:
@@ -580,9 +543,7 @@ class Space:
         caretaker, self.caretaker = self.caretaker, None
         if caretaker is not None:
             caretaker.close()
-        vectors, self._vectors = self._vectors, None
-        if vectors is not None:  # without our lock, which its worker may be waiting for
-            vectors.close()
+        self.meaning.close()  # without our lock, which its worker may be waiting for
         with self._lock:
             self._closing.set()
             self._unsettled.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,13 @@ from mcp_memory.search.matrix import Matrix
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors, windowed
 from mcp_memory.space import Space
 from tests.conftest import Caller, link, person
+from tests.embedding.hub import DIMENSION, FILES
 
 
 def vectors_of(space: Space) -> Vectors:
     """The vectors of a space once every text has one."""
     vectors = space.vectors
     assert vectors is not None
-    with space.reading() as graph:
-        vectors.refresh(graph)
     assert vectors.wait(30)
     return vectors
 
@@ -70,9 +71,9 @@ def test_vectors_of_both_runs_are_the_same_and_the_second_embeds_nothing(pets: C
     space.close()
 
     again = open_space(space.store.path)  # type: ignore[attr-defined]
-    vectors = again.vectors
-    assert vectors is not None
-    vectors._encoded = None  # type: ignore[assignment, method-assign]  # embedding anything would fail
+    changeover = again.meaning.changeover()
+    assert changeover is not None
+    changeover.serving._encoded = None  # type: ignore[assignment, method-assign]  # embedding would fail
     second, missing = vectors_of(again).of(ids)
     again.close()
 
@@ -145,3 +146,166 @@ def test_a_dropped_row_is_used_again_and_never_found() -> None:
 
 def test_reflections_have_vectors_too(keep: Caller, sqlite_space: Space, tmp_path: Path) -> None:
     assert vectors_of(sqlite_space).nearest(vectors_of(sqlite_space).engine.encode(["x"], "query"), 3, REFLECTION) == []
+
+
+# ── what is kept ─────────────────────────────────────────────────────────────────────────────────
+
+
+def told(space: Space) -> list[str]:
+    return [finding.text for finding in space.check()]
+
+
+def shown(space: Space, table: str) -> dict[int, np.ndarray[Any, Any]]:
+    """A documented table of vectors, as SQL shows it."""
+    with space.store.guest.reading() as connection:  # type: ignore[attr-defined]
+        rows = connection.execute(f"select rowid, embedding from {table} order by rowid").fetchall()
+    return {row: np.frombuffer(vector, "<f4") for row, vector in rows}
+
+
+def test_the_documented_tables_hold_the_same_vectors_for_whoever_asks_with_sql(
+    keep: Caller, sqlite_space: Space
+) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea"), person("Bob", "likes dogs")])
+    keep("add_reflection", target_type="global", content="Two people, two tastes", author="sofia")
+    vectors = vectors_of(sqlite_space)
+    graph = sqlite_space.graph()
+
+    for table, kind, ids in (
+        ("entity_embeddings", ENTITY, list(graph.by_id)),
+        ("reflection_embeddings", REFLECTION, list(graph.reflections)),
+    ):
+        rows = shown(sqlite_space, table)
+        assert list(rows) == ids
+        assert np.array_equal(np.stack(list(rows.values())), vectors.of(ids, kind)[0])
+
+    keep("delete_entities", entityNames=["Bob"])
+    keep("add_observations", observations=[{"entityName": "Ada", "contents": ["Moved to Lyon"]}])
+    vectors_of(sqlite_space)
+    assert list(shown(sqlite_space, "entity_embeddings")) == [graph.ids["Ada"]]
+
+
+def test_the_doctor_finds_damaged_vectors_and_they_are_made_anew(keep: Caller, sqlite_space: Space) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea")])
+    vectors_of(sqlite_space)
+    with sqlite_space.store.guest.writing() as connection:  # type: ignore[attr-defined]
+        connection.execute("update text_vectors set vector = zeroblob(1024) where rowid = 1")
+        connection.execute("delete from entity_embeddings")
+    assert "1 kept vectors are damaged" in told(sqlite_space)[0]
+
+    repaired = [finding.text for finding in sqlite_space.check(repair=True) if finding.repaired]
+    assert any("damaged" in text for text in repaired)
+    assert any("rows of entity_embeddings were behind" in text for text in repaired)
+    assert told(sqlite_space) == []
+    assert list(shown(sqlite_space, "entity_embeddings")) == [1]
+
+
+def test_vectors_of_a_plain_file_lie_beside_it_and_may_be_deleted(tmp_path: Path) -> None:
+    space = open_space(tmp_path / "memory.jsonl")
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    vectors_of(space)
+    space.close()
+    beside = tmp_path / "memory.jsonl-vectors"
+    assert beside.exists()
+    beside.unlink()
+
+    again = open_space(tmp_path / "memory.jsonl")
+    assert nearest(again, "a warm drink") == observation(again, "likes tea")
+    again.close()
+
+
+def test_a_space_that_may_not_write_has_vectors_and_keeps_none(tmp_path: Path) -> None:
+    space = open_space(tmp_path / "memory.db")
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    space.close()
+
+    reading = open_space(tmp_path / "memory.db", keeps_usage=False)
+    assert nearest(reading, "a warm drink") == observation(reading, "likes tea")
+    reading.close()
+    again = open_space(tmp_path / "memory.db")
+    assert kept(again) == {}
+    again.close()
+
+
+def kept(space: Space) -> dict[str, int]:
+    from mcp_memory.stores.vectors import vectors_of as home_of
+
+    return home_of(space.store).stamps()
+
+
+# ── another model ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> str:
+    """A folder with another model."""
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for name, content in FILES.items():
+        (folder / name.rpartition("/")[2]).write_bytes(content)
+    return str(folder)
+
+
+def test_after_a_change_of_model_the_old_vectors_serve_until_the_new_ones_are_there(
+    memory_file: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = open_space(memory_file)
+    Caller(space)("create_entities", entities=[person(f"P{n}", f"dog {n} likes tea") for n in range(20)])
+    old = vectors_of(space)
+    stamp, hers = old.stamp, [seen.id for seen in space.graph()["P3"].observations]
+    before, _ = old.of(hers)
+    space.close()
+
+    monkeypatch.setattr(Vectors, "nudge", lambda self: None)  # nothing happens behind, until it is let
+    space = open_space(memory_file, model=tiny)
+    serving = space.vectors
+    assert serving is not None and serving.stamp == stamp and space.meaning.progress()[0] == 0
+    while serving.step():
+        pass
+    assert np.array_equal(serving.of(hers)[0], before)
+    Caller(space)("add_observations", observations=[{"entityName": "P3", "contents": ["a cat has money"]}])
+
+    monkeypatch.undo()
+    coming = space.meaning.changeover()._coming  # type: ignore[union-attr]
+    assert coming is not None
+    while coming.step():
+        pass
+    vectors = space.vectors
+    assert vectors is coming and vectors.stamp != stamp
+    assert vectors.dimension == DIMENSION and vectors.pending() == 0
+    done, everything = space.meaning.progress()
+    assert done == everything == 41
+    until = time.monotonic() + 10
+    while len(kept(space)) > 1 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert list(kept(space)) == [vectors.stamp]
+    assert told(space) == []
+    space.close()
+
+
+def test_without_the_old_model_its_vectors_are_not_mixed_with_the_new_ones(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = open_space(tmp_path / "memory.db", model=tiny)
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    vectors_of(space)
+    space.close()
+    monkeypatch.setattr(import_module("mcp_memory.embedding.engine"), "_engines", {})
+
+    space = open_space(tmp_path / "memory.db")
+    assert nearest(space, "a warm drink") == observation(space, "likes tea")
+    assert all(len(row) == 512 for row in shown(space, "entity_embeddings").values())
+    assert told(space) == []
+    space.close()
+
+
+def test_a_server_embeds_behind_writes_before_anybody_searches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_memory.meaning.QUIET_SECONDS", 0.01)
+    space = open_space(tmp_path / "memory.db")
+    space.meaning.follows_writes = True
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    until = time.monotonic() + 20
+    while not kept(space) and time.monotonic() < until:
+        time.sleep(0.05)
+
+    assert sum(kept(space).values()) >= 1
+    space.close()

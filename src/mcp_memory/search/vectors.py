@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
 from itertools import islice
@@ -35,6 +35,18 @@ WINDOW = ((-2, 1.0), (-1, 1.0), (1, 1.0))
 WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
 # Texts given to the model, and looked up among those that were, between two looks at what else there is to do.
 LOT, LOOK_UP = 256, 4096
+# Who finds the file locked tries again after so many seconds.
+PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
+# Vectors made before those of texts that are no more are looked for.
+SWEPT_AFTER = 10_000
+
+
+class Row(NamedTuple):
+    """One vector to be kept: of which fact, under which key, and the half-precision numbers."""
+
+    ident: int
+    key: int
+    numbers: bytes
 
 
 class VectorHome(Protocol):
@@ -43,8 +55,12 @@ class VectorHome(Protocol):
     def find(self, stamp: str, keys: Sequence[int]) -> dict[int, bytes]:
         """Of these keys those that are there, as half-precision numbers."""
 
-    def keep(self, stamp: str, vectors: Sequence[tuple[int, bytes]]) -> None:
-        """Put these down, all or nothing. One that is there already stays."""
+    def keep(self, stamp: str, kind: str, rows: Sequence[Row], are_new: bool) -> None:
+        """Put these down, all or nothing; what is there already stays. Those of entities and reflections also in
+        the tables that are documented for them, which is all there is to do for rows that are not new."""
+
+    def sweep(self, stamp: str, living: Collection[int]) -> int:
+        """Throw away vectors of texts that are no more; how many."""
 
 
 def key_of(*parts: str) -> int:
@@ -115,6 +131,7 @@ class Vectors:
         self.engine = engine
         # Asked, without any lock held, with the ids of observations that have just got their vectors.
         self.on_fresh: list[Callable[[Sequence[int]], None]] = []
+        self.on_complete: Callable[[], None] | None = None  # called by the worker when every text has its vector
         self._reading = reading
         self._home = home
         self._graph: Graph | None = None
@@ -124,9 +141,10 @@ class Vectors:
         self._lock = threading.RLock()
         self._done = threading.Condition(self._lock)
         self._wake = threading.Event()
-        self._is_closing = False
+        self._stop = threading.Event()
         self._worker: threading.Thread | None = None
         self._absent: set[int] = set()  # keys that were looked up in vain
+        self._news = 0  # kept since the last sweep
 
     @property
     def stamp(self) -> str:
@@ -213,10 +231,16 @@ class Vectors:
         with self._lock:
             return sum(len(wanted.missing) for wanted in self._wanted.values())
 
+    def progress(self) -> tuple[int, int]:
+        """How many texts have their vector, of how many."""
+        with self._lock:
+            everything = sum(len(wanted.keys) for wanted in self._wanted.values())
+            return everything - self.pending(), everything
+
     def nudge(self) -> None:
         """Something was written: see to it soon, behind whatever goes on now."""
         with self._lock:
-            if self._worker is None and not self._is_closing:
+            if self._worker is None and not self._stop.is_set():
                 self._worker = threading.Thread(target=self._work, name="embedding", daemon=True)
                 self._worker.start()
         self._wake.set()
@@ -224,7 +248,7 @@ class Vectors:
     def wait(self, seconds: float) -> bool:
         """Wait until every text has its vector, but not for ever; is it so? Never wait while holding the graph."""
         with self._done:
-            return self._done.wait_for(lambda: not self.pending() or self._is_closing, seconds)
+            return self._done.wait_for(lambda: not self.pending() or self._stop.is_set(), seconds)
 
     # ── behind the reply ─────────────────────────────────────────────────────────────────────────
 
@@ -233,9 +257,13 @@ class Vectors:
             self._wake.wait()
             self._wake.clear()
             try:
-                while not self._is_closing and self.step():
+                while not self._stop.is_set() and self.step():
                     pass
-                if self._is_closing:
+                if not self._stop.is_set():
+                    self._sweep()
+                    if self.on_complete is not None:
+                        self.on_complete()
+                if self._stop.is_set():
                     return
             except MemoryFault as fault:
                 log.warning("meaning waits: %s", fault)
@@ -249,9 +277,9 @@ class Vectors:
             lot = self._next(graph)
         if lot is None:
             return False
-        vectors = self._kept(lot.facts) if lot.texts is None else self._encoded(lot.facts, lot.texts)
+        vectors = self._kept(lot) if lot.texts is None else self._encoded(lot, lot.texts)
         fresh = self._put(lot.kind, vectors)
-        if fresh and lot.kind == OBSERVATION:
+        if fresh and lot.texts is not None and lot.kind == OBSERVATION:
             for tell in self.on_fresh:
                 tell(fresh)
         return True
@@ -270,23 +298,46 @@ class Vectors:
                     return Lot(kind, some[:LOT], texts)
         return None
 
-    def _kept(self, facts: list[tuple[int, int]]) -> list[tuple[int, int, Array]]:
+    def _kept(self, lot: Lot) -> list[tuple[int, int, Array]]:
         """Those that were embedded before, by us or by another process."""
         np = numpy()
-        kept = self._home.find(self.stamp, [key for _, key in facts])
-        self._absent.update(key for _, key in facts if key not in kept)
-        return [(ident, key, np.frombuffer(kept[key], "<f2")) for ident, key in facts if key in kept]
+        kept = self._home.find(self.stamp, [key for _, key in lot.facts])
+        self._absent.update(key for _, key in lot.facts if key not in kept)
+        rows = [Row(ident, key, kept[key]) for ident, key in lot.facts if key in kept]
+        if rows and lot.kind != OBSERVATION:
+            self._keep(lot.kind, rows, are_new=False)
+        return [(row.ident, row.key, np.frombuffer(row.numbers, "<f2")) for row in rows]
 
-    def _encoded(self, facts: list[tuple[int, int]], texts: list[Callable[[], str]]) -> list[tuple[int, int, Array]]:
+    def _encoded(self, lot: Lot, texts: list[Callable[[], str]]) -> list[tuple[int, int, Array]]:
         vectors = self.engine.encode([text() for text in texts])
-        kept = [(key, row.astype("<f2").tobytes()) for (_, key), row in zip(facts, vectors, strict=True)]
-        try:
-            self._home.keep(self.stamp, kept)
-        except MemoryFault as fault:
-            log.debug("vectors are not kept: %s", fault)
-        else:
-            self._absent.difference_update(key for key, _ in kept)
-        return [(ident, key, row) for (ident, key), row in zip(facts, vectors, strict=True)]
+        # Once rounded as they are kept: the same today and after a restart.
+        halves = vectors.astype("<f2")
+        rows = [Row(*fact, half.tobytes()) for fact, half in zip(lot.facts, halves, strict=True)]
+        if self._keep(lot.kind, rows, are_new=True):
+            self._absent.difference_update(row.key for row in rows)
+            self._news += len(rows)
+        return [(ident, key, half) for (ident, key), half in zip(lot.facts, halves, strict=True)]
+
+    def _keep(self, kind: str, rows: Sequence[Row], are_new: bool) -> bool:
+        for wait in PAUSES:
+            try:
+                self._home.keep(self.stamp, kind, rows, are_new)
+            except MemoryFault as fault:
+                log.debug("vectors are not kept: %s", fault)
+                if not fault.retryable or self._stop.wait(wait):
+                    return False
+            else:
+                return True
+        return False
+
+    def _sweep(self) -> None:
+        """When many were made anew, many were left behind."""
+        with self._lock:
+            living = {key for wanted in self._wanted.values() for key in wanted.keys.values()}
+        if self._news > max(SWEPT_AFTER, len(living)):
+            self._news = 0
+            swept = self._home.sweep(self.stamp, living)
+            log.debug("%d vectors of texts that are no more were thrown away", swept)
 
     def _put(self, kind: str, found: Sequence[tuple[int, int, Array]]) -> list[int]:
         with self._done:
@@ -297,7 +348,7 @@ class Vectors:
     def close(self, seconds: float = 0.5) -> None:
         """Stop. What is missing will be missed again at the next start."""
         with self._done:
-            self._is_closing = True
+            self._stop.set()
             self._wake.set()
             self._done.notify_all()
             worker, self._worker = self._worker, None

@@ -27,6 +27,12 @@ class Guest:
     def __init__(self, file: OpenFile) -> None:
         self._file = file
 
+    @property
+    def has_vectors(self) -> bool:
+        """Can the documented vector tables be touched?"""
+        self._file.ready()
+        return self._file.has_vectors
+
     def mark(self) -> object:
         """Another thing when the file was opened anew: then what was read from it must be read again."""
         return self._file.calls

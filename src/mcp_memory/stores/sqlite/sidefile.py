@@ -34,6 +34,8 @@ OWN = (
 class SideFile:
     """The database at this path, which is made when something is first written to it."""
 
+    has_vectors = False  # those who ask with SQL ask a database
+
     def __init__(self, path: str) -> None:
         self.path = path
 

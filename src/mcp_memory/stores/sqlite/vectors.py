@@ -49,3 +49,10 @@ def bring_vectors(connection: apsw.Connection) -> None:
                 statement = SIZE.sub(size[0], statement)
         connection.execute(statement)
         connection.executemany(f"insert into {name} (rowid, embedding) values (?, ?)", vectors)
+
+
+def fit_vectors(connection: apsw.Connection, dimension: int) -> None:
+    """Empty tables for vectors of so many numbers. Inside a transaction."""
+    for name, statement in _documented().items():
+        connection.execute(f"drop table if exists {name}")
+        connection.execute(SIZE.sub(f"float[{dimension}]", statement))

@@ -3,7 +3,8 @@
 
 CREATE TABLE IF NOT EXISTS vector_models (
     id INTEGER PRIMARY KEY,
-    stamp TEXT NOT NULL UNIQUE      -- name of the model, and version of how texts are prepared for it
+    stamp TEXT NOT NULL UNIQUE,     -- name of the model, and version of how texts are prepared for it
+    dimension INTEGER NOT NULL
 );
 
 CREATE TABLE IF NOT EXISTS text_vectors (
