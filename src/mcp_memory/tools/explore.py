@@ -30,7 +30,7 @@ RELATIONS_EACH = 10
 FEWEST_RELATIONS = 1000
 
 
-@tool(camel=True, lengthy=True)
+@tool(camel=True, lengthy=True, past=True)
 def find_path(graph: View, from_: Name, to: Name) -> dict[str, Any]:
     """The shortest way from one entity to another along relations of any direction, as names; [] when they are not
     connected."""
@@ -68,7 +68,7 @@ def find_all_paths(
     return {**answer, "cut": True, "hint": hint}
 
 
-@tool(camel=True)
+@tool(camel=True, past=True)
 def get_neighbors(
     graph: View,
     name: Name,
@@ -85,7 +85,7 @@ def get_neighbors(
     return _around(graph, walked, [origin], depth, offset, limit, relation_type)
 
 
-@tool
+@tool(past=True)
 def extract_subgraph(
     graph: View, names: Names, depth: Depth = 1, offset: Offset = 0, limit: Offset = DEFAULT_REACHED
 ) -> bytes:

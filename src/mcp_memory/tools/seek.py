@@ -21,7 +21,7 @@ from mcp_memory.search.seeker import Seeker
 DEFAULT_FOUND = 50
 
 
-@tool(camel=True)
+@tool(camel=True, past=True)
 def search_nodes(
     graph: Graph, query: Query, entity_type: str = "", limit: Offset = DEFAULT_FOUND, offset: Offset = 0
 ) -> bytes | Pieces:

@@ -129,8 +129,9 @@ class Endpoint:
         if reply is not None:
             self.gate.refuse(reply, request, connection)
 
-    def _session(self, caller: Caller) -> Session:
-        via = "http" if caller.name in ("", "default") else f"http as {caller.name}"
+    def _session(self, caller: Caller, connection: HttpConnection) -> Session:
+        who = connection.address if caller.name in ("", "default") else f"as {caller.name}"
+        via = f"http {who}".rstrip()
         return Session(self.offer, via, at_once=True, level=caller.level)
 
     def _post_stateless(
@@ -146,7 +147,7 @@ class Endpoint:
         ident = bytes(message.id)
         wrong = self._check_stateless(request, message, ident) or self.gate.check_scope(request, message, ident)
         if wrong is None:
-            session = self._session(request.caller)
+            session = self._session(request.caller, connection)
             self._hold(Exchange(connection, session, message, accepted(request)), message, body)
         return wrong
 
@@ -171,7 +172,7 @@ class Endpoint:
             return wrong
         key = request.header(SESSION_ID)
         if not key and message is not None and message.method == "initialize" and ident != NULL:
-            return self._begin(request.caller, message, body)
+            return self._begin(request.caller, connection, message, body)
         client = self._client(key, request.caller)
         if client is None:
             return refused(404, UNKNOWN_CLIENT, ident=ident) if key else refused(400, NO_SESSION_ID, ident=ident)
@@ -223,11 +224,11 @@ class Endpoint:
 
     # ── clients that shook hands ─────────────────────────────────────────────────────────────────
 
-    def _begin(self, caller: Caller, message: Message, body: bytes) -> Reply:
+    def _begin(self, caller: Caller, connection: HttpConnection, message: Message, body: bytes) -> Reply:
         mine = caller if caller is not ANYBODY and caller.allowance.sessions >= MOST_OF_ONE_CALLER else None
         if (mine or len(self.clients) >= MOST_CLIENTS) and not self._forget_one(mine):
             return TOO_MANY_CLIENTS
-        session = self._session(caller)
+        session = self._session(caller, connection)
         said = b"".join(session.accept(message, body))
         if not session.shook_hands:
             return Reply(200, said, JSON)

@@ -18,6 +18,8 @@ from mcp_memory.wire.methods import updates
 from mcp_memory.wire.session import Session
 
 if TYPE_CHECKING:
+    import asyncio
+
     from mcp_memory.wire.callers import Allowance
     from mcp_memory.wire.serving import Service
 
@@ -45,6 +47,10 @@ class TcpConnection(Connection):
         self._has_spoken = False
         self._allowance: Allowance | None = None
         self._owes_news = False  # others wrote while the client did not read
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.session.transport = self.session.origin = f"tcp {self.address}".rstrip()  # unless a token has a name
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────
 
