@@ -77,7 +77,7 @@ def main() -> None:
         path = Path(folder) / "memory.db"
         space = open_space(path, limits=OFFICIAL_LIMITS)
         filling = clocked(lambda: fill(space, plain_graph(given.entities, 3 * given.entities)))
-        history = space._history
+        history = space.history
         print(f"{given.entities:,} entities and {3 * given.entities:,} relations filled and settled: {filling:,.0f} ms")
         lived = clocked(lambda: some_calls(space, given.calls, given.entities, rng))
         settled = clocked(space.settle)
@@ -95,14 +95,14 @@ def main() -> None:
         for label, name in (("history of an entity", entity_name(1)), ("history of everything", "")):
             told(f"{label}, 20 calls", [clocked(lambda name=name: call(space, "history", name)) for _ in range(20)])  # type: ignore[misc]
         with_images = writes(space, given.entities, rng)
-        space._history = None
+        space.history = None
         named = TOOLS["add_observations"]
         without = []
         for number in range(200):
             values = ([Addition(entity_name(rng.randrange(given.entities)), [f"t {number}"])], None, "generic", None)
             without.append(clocked(lambda values=values: space.call(named, values, "bench")))  # type: ignore[misc]
             space.catch_up()
-        space._history = history
+        space.history = history
         told("add_observations, keeping what was", with_images)
         told("add_observations, keeping nothing", without)
         print(f"file: {path.stat().st_size / 1e6:.1f} MB")

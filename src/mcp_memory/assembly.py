@@ -9,9 +9,9 @@ import os
 from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Customs, Limits
-from mcp_memory.space import Space, Turns
+from mcp_memory.space import KEEP_ALL, Space, Turns
 from mcp_memory.stores.formats import format_of
-from mcp_memory.stores.store import Store
+from mcp_memory.stores.store import Retention, Store
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
@@ -43,6 +43,7 @@ def open_space(
     roots: tuple[str, ...] = (),
     keeps_usage: bool = True,
     query_log: int = 5000,
+    retention: Retention = KEEP_ALL,
     model: str = "auto",
     flags: bool = False,
     customs: Customs | None = None,
@@ -59,6 +60,7 @@ def open_space(
         roots=roots,
         keeps_usage=keeps_usage,
         query_log=query_log,
+        retention=retention,
         model=model,
         flags=flags,
         customs=customs,
@@ -76,6 +78,7 @@ def space_for(settings: Settings) -> Space:
         keeps_usage=not settings.read_only,
         query_log=0 if settings.no_query_log else settings.query_log,
         flags=settings.profile != "official" and not settings.read_only,
+        retention=Retention(settings.history_days, settings.history_calls),
         customs=settings.customs,
         heavy=Turns(settings.heavy_tool_max_concurrency, settings.heavy_tool_acquire_timeout_seconds),
         model=settings.model,

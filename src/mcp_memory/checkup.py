@@ -5,10 +5,11 @@ Feed against graph, graph against store; the store itself compares its projectio
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
+from mcp_memory.history.examining import Examination, Fingerprint
 from mcp_memory.stores.store import Finding, StoreReadOnly
 from mcp_memory.stores.vectors import vectors_of
 
@@ -18,32 +19,61 @@ if TYPE_CHECKING:
 SHOWN = 5  # findings of one kind; the rest is counted
 
 
+class Moment(NamedTuple):
+    """The same state several times, as it was while nobody wrote."""
+
+    graph: Graph  # in memory
+    fresh: Graph  # in the store
+    feed: list[Entry] | None
+    floor: int = 0  # the last entry of the feed's beginning
+    indexed: int = 0  # the last that the index by entity knows
+    fingerprint: Fingerprint | None = None  # of that index
+    nameless: int = 0  # entities that the history tells about without their names
+
+
 def checkup(space: Space, repair: bool = False) -> list[Finding]:
     findings = list(space.store.check(repair))
-    graph, fresh, feed = _at_one_moment(space)
-    findings += _few("the graph in memory differs from the store", differences(graph, fresh))
-    if feed is not None:
-        replayed = Graph()
-        replayed.apply(feed)
-        findings += _few("the feed replayed differs from the store", differences(replayed, fresh))
-    findings += _few("the graph contradicts itself", contradictions(graph))
-    return findings + vectors_of(space.store).check(graph, repair)
+    moment = _at_one_moment(space)
+    findings += _few("the graph in memory differs from the store", differences(moment.graph, moment.fresh))
+    if moment.feed is not None:
+        findings += _of_the_feed(space, moment, moment.feed, repair)
+    findings += _few("the graph contradicts itself", contradictions(moment.graph))
+    return findings + vectors_of(space.store).check(moment.graph, repair)
 
 
-def _at_one_moment(space: Space) -> tuple[Graph, Graph, list[Entry] | None]:
-    """The same state three times. Others may write at any time, so they are made to wait until it is read."""
+def _of_the_feed(space: Space, moment: Moment, feed: list[Entry], repair: bool) -> list[Finding]:
+    """What is wrong with the feed itself cannot be mended; what follows from it can be made anew."""
+    examination = Examination(moment.floor, moment.indexed)
+    examination.take(feed)
+    findings = _few("the feed is not in order", iter(examination.wrong))
+    derived = _few("the feed replayed differs from the store", differences(examination.graph, moment.fresh))
+    derived += _few("what stood before is told wrongly", (f"entry {seq}" for seq in examination.stale))
+    if moment.fingerprint is not None and moment.fingerprint != examination.fingerprint:
+        derived.append(Finding("the index of the history by entity differs from the feed"))
+    if moment.nameless:
+        derived.append(Finding(f"{moment.nameless} entities of the history have no name"))
+    if derived and repair and not findings:
+        space.rebuild()
+        for finding in derived:
+            finding.repaired = True
+    return findings + derived
+
+
+def _at_one_moment(space: Space) -> Moment:
+    """Others may write at any time, so they are made to wait until it is read."""
     try:
         with space.store.begin():
-            return _views(space)
+            return _moment(space)
     except StoreReadOnly:
-        return _views(space)
+        return _moment(space)
 
 
-def _views(space: Space) -> tuple[Graph, Graph, list[Entry] | None]:
-    graph = space.graph()
-    fresh = space.store.load()
-    feed = space.store.feed()
-    return graph, fresh, None if feed is None else list(feed)
+def _moment(space: Space) -> Moment:
+    graph, fresh = space.graph(), space.store.load()
+    feed, history = space.store.feed(), space.history
+    if feed is None or history is None:
+        return Moment(graph, fresh, None if feed is None else list(feed))
+    return Moment(graph, fresh, list(feed), history.floor, history.indexed, history.fingerprint(), history.nameless())
 
 
 def _few(kind: str, texts: Iterator[str]) -> list[Finding]:

@@ -126,6 +126,11 @@ class Graph:
     def base(self) -> Base | None:
         return self._base
 
+    @property
+    def base_seq(self) -> int:
+        """The entry that the base was made at."""
+        return 0 if self._base is None else self._base.counts.seq
+
     def fresh(self) -> Graph:
         """Another graph on the same base, without what changed since: nothing is copied but the names."""
         return Graph(self._base)

@@ -244,6 +244,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra={"value": "N"},
         ),
     ] = 50
+    history_days: Annotated[
+        Count | None,
+        Meta(
+            description="How many days of history `compact` keeps. What is older stays known, but not how it came "
+            "about, and it cannot be undone any more.",
+            extra={"value": "DAYS", "default": "all"},
+        ),
+    ] = None
+    history_calls: Annotated[
+        Count | None,
+        Meta(
+            description="How many of the last calls `compact` keeps as history; with history_days, what both allow.",
+            extra={"value": "N", "default": "all"},
+        ),
+    ] = None
     no_query_log: Annotated[
         bool,
         Meta(

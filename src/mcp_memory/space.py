@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from math import inf
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -24,14 +24,14 @@ from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
 from mcp_memory.search.seeker import Seeker
-from mcp_memory.stores.store import CannotHold, History, Store, StoreBusy, StoreFault
+from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
     from mcp_memory.care import Caretaker
     from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
     from mcp_memory.search.vectors import Vectors
-    from mcp_memory.stores.store import ColdStore, Finding
+    from mcp_memory.stores.store import ColdStore, Dropped, Finding
     from mcp_memory.tools.registry import Tool
     from mcp_memory.views import View
 
@@ -48,15 +48,19 @@ SHOWS_FLAGS = {"describe_entity"}
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
 
+KEEP_ALL = Retention()
 NO_HISTORY = (
     "{path} is of a format that keeps no history: only what is true now stands in it. A SQLite memory keeps it: "
     "set the memory file to a .db path and run `mcp-memory import {path}`."
 )
 
 
+TIME = "%Y-%m-%d %H:%M:%S"  # as the documented schema writes it: SQLite's datetime('now')
+
+
 def utc_now() -> str:
-    """The current time as the documented schema writes it (SQLite's datetime('now'))."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    """The current time, as it is written."""
+    return datetime.now(timezone.utc).strftime(TIME)
 
 
 class Cancelled(MemoryFault):
@@ -147,6 +151,7 @@ class Space:
         roots: tuple[str, ...] = (),
         keeps_usage: bool = True,
         query_log: int = 5000,
+        retention: Retention = KEEP_ALL,
         model: str = "none",
         flags: bool = False,
         customs: Customs | None = None,
@@ -165,6 +170,7 @@ class Space:
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
         self._query_log = query_log
+        self.retention = retention
         self.model = model
         self._flags = flags
         self.caretaker: Caretaker | None = None  # from the first load on, where flags are wanted and can be kept
@@ -176,7 +182,7 @@ class Space:
         self._unsettled = threading.Event()
         self._closing = threading.Event()
         self.last_write = 0.0
-        self._history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
+        self.history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
         self._past_graphs: PastGraphs | None = None
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
         self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
@@ -386,7 +392,7 @@ class Space:
         at = self.clock()
         first = graph.seq + 1
         pieces = [changes[start : start + CHANGES_PER_ENTRY] for start in range(0, len(changes), CHANGES_PER_ENTRY)]
-        look = was if self._history is not None else nothing
+        look = was if self.history is not None else nothing
         return [
             Entry(first + part, at, piece, origin, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
         ]
@@ -404,23 +410,27 @@ class Space:
         """What is known about the past, for one call beside this graph."""
         from mcp_memory.history.past import Past
 
-        if self._history is None:
+        if self.history is None:
             raise CannotHold(NO_HISTORY.format(path=getattr(self.store, "path", "this memory")))
-        return Past(self._history, graph, self.limits, origin)
+        return Past(self.history, graph, self.limits, origin)
 
     def graph_at(self, moment: str) -> Graph:
         """The graph as it was after a call, or at a time. Ask, don't keep and don't alter."""
         from mcp_memory.history.past import PastGraphs
 
         with self._lock:
-            past = self.past(self.graph())
-            if past.graph.fresh().seq < past.history.floor:
-                # It stands on what was made a part of the beginning since: what followed cannot be told from it.
-                self._graph = None
-                past = self.past(self.graph())
+            past = self._past_on_firm_ground()
             if self._past_graphs is None:
                 self._past_graphs = PastGraphs()
             return self._past_graphs.at(past, past.moment(moment))
+
+    def _past_on_firm_ground(self) -> Past:
+        past = self.past(self.graph())
+        if past.graph.base_seq < past.history.floor:
+            # It stands on what was made a part of the beginning since: what followed cannot be told from it.
+            self._graph = None
+            past = self.past(self.graph())
+        return past
 
     def catch_up(self) -> None:
         """Take in what was written last. For the moment after a reply; whoever asks the graph need not."""
@@ -526,10 +536,37 @@ class Space:
     def _has_many_notes(self) -> bool:
         return self.used is not None and self.used.is_full
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Give back the space that no fact needs any more. Nobody else is served meanwhile."""
+    def compact(self, progress: Callable[[int, int], None] | None = None) -> Dropped | None:
+        """Give back the space that no fact needs any more, and what the history need not keep: the answer.
+
+        Nobody else is served meanwhile."""
         with self._lock:
+            dropped = self._let_go_of_history() if any(self.retention) else None
             self.store.compact(progress)
+            return dropped
+
+    def _let_go_of_history(self) -> Dropped | None:
+        history, days = self.history, self.retention.days
+        if history is None:
+            return None
+        now = datetime.strptime(self.clock(), TIME)
+        cutoff = None if days is None else (now - timedelta(days=days)).strftime(TIME)
+        self.store.settle()
+        with self.store.begin():
+            past = self._past_on_firm_ground()
+            seq = history.beginning_for(cutoff, self.retention.calls)
+            # What the tables have not seen yet must stay an entry: the next time will do.
+            if not history.floor < seq <= history.indexed:
+                return None
+            dropped = history.begin_after(seq, past.graph_at(seq))
+        self._graph, self._past_graphs = None, None
+        return dropped
+
+    def rebuild(self) -> None:
+        """Make everything that follows from the feed anew."""
+        with self._lock:
+            self.store.rebuild()
+            self._graph, self._past_graphs = None, None
 
     def check(self, repair: bool = False) -> list[Finding]:
         """Everything that is not as it should be; [] is the only good answer."""

@@ -68,6 +68,9 @@ class ListStore:
     def check(self, repair: bool) -> list[Finding]:
         return []
 
+    def rebuild(self) -> None:
+        pass
+
     def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
         return
 

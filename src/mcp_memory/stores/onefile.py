@@ -72,6 +72,9 @@ class OneFile:
     def feed(self) -> None:
         return None
 
+    def rebuild(self) -> None:
+        """Nothing in a file of one piece is derived from something else in it."""
+
     def behind(self) -> int:
         return 0
 

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from mcp_memory.changes import Entry
 from mcp_memory.facts import MemoryFault
 from mcp_memory.graph import Graph
+from mcp_memory.history.examining import Fingerprint
 from mcp_memory.views import View
 
 
@@ -87,6 +88,9 @@ class Store(Protocol):
     def check(self, repair: bool) -> list[Finding]:
         """Compare feed, projections and indexes with each other; repair what is derived, if asked."""
 
+    def rebuild(self) -> None:
+        """Make everything derived anew, where there is anything to make it from."""
+
     def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
         """Give unused space back without losing a fact."""
 
@@ -103,6 +107,20 @@ class Calls(NamedTuple):
     tool: str = ""
     since: str = ""
     until: str = ""
+
+
+class Retention(NamedTuple):
+    """How much history is kept when a memory is compacted; what is None keeps everything."""
+
+    days: int | None = None
+    calls: int | None = None
+
+
+class Dropped(NamedTuple):
+    """What compacting took from the history: so many calls, the last of them at this time."""
+
+    calls: int
+    until: str | None
 
 
 class History(Protocol):
@@ -139,6 +157,22 @@ class History(Protocol):
 
     def name_of(self, entity_id: int) -> str | None:
         """The name of an entity, also of one that is gone."""
+
+    def beginning_for(self, cutoff: str | None, most_calls: int | None) -> int:
+        """The last entry that need not be known as history: written before `cutoff`, or by more than so many calls."""
+
+    def begin_after(self, seq: int, state: Graph) -> Dropped:
+        """Make the state after this entry the beginning, in place of every entry up to it. Inside a write."""
+
+    @property
+    def indexed(self) -> int:
+        """The last entry that the index by entity knows."""
+
+    def fingerprint(self) -> Fingerprint:
+        """Of the index by entity, as it stands."""
+
+    def nameless(self) -> int:
+        """How many entities the history tells about without knowing their names."""
 
 
 class ColdStore(Store, Protocol):

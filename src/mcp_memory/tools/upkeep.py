@@ -14,13 +14,15 @@ PARTS = ("", "-wal")
 
 @tool(idempotent=True, scope="admin")
 def compact(errand: Errand) -> dict[str, Any]:
-    """Give back the disk space that deleted and replaced facts still take. No fact is lost; seldom needed."""
+    """Give back the disk space that deleted and replaced facts still take, and history beyond its retention. No fact
+    is lost; seldom needed."""
     errand.progress(0, None, "compacting")
     errand.space.settle()  # or what still has to be written would count as growth
     before = _bytes(errand.space)
-    errand.space.compact(lambda done, total: errand.progress(done, total, "compacting"))
+    dropped = errand.space.compact(lambda done, total: errand.progress(done, total, "compacting"))
     after = _bytes(errand.space)
-    return {"success": True, "message": "Log compacted successfully", "bytesBefore": before, "bytesAfter": after}
+    answer = {"success": True, "message": "Log compacted successfully", "bytesBefore": before, "bytesAfter": after}
+    return answer | ({"historyDropped": dropped._asdict()} if dropped else {})
 
 
 def _bytes(space: Space) -> int:

@@ -31,6 +31,7 @@ from mcp_memory.stores.sqlite.leftovers import Leftovers
 from mcp_memory.stores.sqlite.mending import mend
 from mcp_memory.stores.sqlite.projection import SQL as PROJECT
 from mcp_memory.stores.sqlite.queries import Queries, read_sql
+from mcp_memory.stores.sqlite.refeeding import portions
 from mcp_memory.stores.sqlite.reshaping import Reshaping
 from mcp_memory.stores.sqlite.schema import ADOPTABLE, bring_forward, recognise, transaction
 from mcp_memory.stores.sqlite.vectors import bring_vectors
@@ -106,7 +107,7 @@ def _index(connection: apsw.Connection) -> None:
 def _begin_feed(connection: apsw.Connection) -> None:
     """Write the whole state as entries of the feed, which the tables already say."""
     at, seq = utc_now(), 0
-    for part, changes in enumerate(_portions(_facts(connection))):
+    for part, changes in enumerate(portions(_facts(connection), CHANGES_PER_ENTRY)):
         seq = part + 1
         body = encode_changes(changes)
         decode_changes(body)  # a feed that cannot be read back must not be committed
@@ -123,20 +124,6 @@ def _facts(connection: apsw.Connection) -> Iterator[tuple[AnyChange, int]]:
         yield RelationRestored(relation), 1
     for reflection in loading.reflections(connection):
         yield ReflectionRestored(reflection), 1
-
-
-def _portions(facts: Iterator[tuple[AnyChange, int]]) -> Iterator[list[AnyChange]]:
-    """As much as an entry may hold. Observations count too: SQLite limits a row to a gigabyte."""
-    changes: list[AnyChange] = []
-    size = 0
-    for change, weight in facts:
-        if changes and size + weight > CHANGES_PER_ENTRY:
-            yield changes
-            changes, size = [], 0
-        changes.append(change)
-        size += weight
-    if changes:
-        yield changes
 
 
 @contextmanager

@@ -9,21 +9,23 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-import apsw
-
-from mcp_memory.changes import Entry
-from mcp_memory.history.telling import Telling
+from mcp_memory.changes import Entry, encode_changes
+from mcp_memory.graph import Graph
+from mcp_memory.history.examining import Fingerprint, subjects
+from mcp_memory.space import CHANGES_PER_ENTRY
 from mcp_memory.stores.sqlite.connection import plain_words
 from mcp_memory.stores.sqlite.opening import OpenFile
 from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.stores.sqlite.refeeding import facts_of, portions
 from mcp_memory.stores.sqlite.rows import entry_of, length_of
-from mcp_memory.stores.store import Calls
+from mcp_memory.stores.store import Calls, Dropped
 
 SQL = Queries("history")
 FEED = Queries("feed")
-# So many entries are fetched at a time, and so many are looked through before a search says: go on from here.
+# So many entries are fetched at a time.
 PAGE = 64
-MOST_LOOKED_THROUGH = 5000
+FEW = 3
+BEGINNING = "beginning"  # what the entries of a state are called that stands for the history before it
 
 
 class FeedHistory:
@@ -87,7 +89,7 @@ class FeedHistory:
         fresh = (
             entry.seq
             for entry in reversed(list(self.between(max(indexed, floor), before - 1)))
-            if self._is_about(entry, wanted.entities)
+            if not wanted.entities.isdisjoint(subjects(entry))
         )
         ways = [self._indexed(entity_id, floor, min(before, indexed + 1)) for entity_id in wanted.entities]
         previous = 0
@@ -104,10 +106,6 @@ class FeedHistory:
                 and (not wanted.until or at <= wanted.until)
             ):
                 yield entry_of(self._rows(SQL.one, (seq,))[0])
-
-    def _is_about(self, entry: Entry, entities: set[int]) -> bool:
-        telling = Telling(entry, str)
-        return any(not entities.isdisjoint(telling.subjects(change)) for change in entry.changes)
 
     def _indexed(self, entity_id: int, floor: int, before: int) -> Iterator[int]:
         while True:
@@ -152,9 +150,54 @@ class FeedHistory:
         found: str | None = self._one(SQL.name_of, (entity_id,))
         return found
 
+    # ── letting go of the oldest ─────────────────────────────────────────────────────────────────
 
-def index(connection: apsw.Connection, entry: Entry) -> None:
-    """Note which entities an entry is about."""
-    telling = Telling(entry, str)
-    subjects = {entity_id for change in entry.changes for entity_id in telling.subjects(change)}
-    connection.executemany(SQL.index_subject, [(entity_id, entry.seq) for entity_id in sorted(subjects)])
+    def beginning_for(self, cutoff: str | None, most_calls: int | None) -> int:
+        """The last entry that need not be known as history: written before `cutoff`, or by more than so many calls."""
+        floor, last = self.floor, self.last
+        ends = [floor]
+        if cutoff is not None:
+            kept = self._one(SQL.first_since, (floor, cutoff))
+            ends.append(last if kept is None else kept - 1)
+        if most_calls is not None:
+            kept = self._one(SQL.first_of_newest, (floor, most_calls))
+            ends.append(last if kept is None else kept - 1)
+        return max(ends)
+
+    def begin_after(self, seq: int, state: Graph) -> Dropped:
+        """Make the state after this entry the beginning, in place of every entry up to it. Inside a write."""
+        connection = self._file.ready()
+        calls, until = self._rows(SQL.dropped, (self.floor, seq))[0]
+        at = self._one(SQL.at_of, (seq,))
+        # The pieces of the state take the last numbers of what they stand for: so there must not be more of them.
+        facts = sum(weight for _, weight in facts_of(state))
+        most = max(CHANGES_PER_ENTRY, facts if seq < FEW else -(-2 * facts // (seq - 1)))
+        first = seq + 1 - max(sum(1 for _ in portions(facts_of(state), most)), 1)
+        with plain_words(self._file.path):
+            connection.execute(SQL.drop_entries, (seq,))
+            # Nothing to begin with is a beginning too, and the number must stay.
+            for part, changes in enumerate(portions(facts_of(state), most) if facts else [[]]):
+                connection.execute(FEED.append, (first + part, at, "", BEGINNING, part, encode_changes(changes), None))
+            connection.execute(SQL.set_floor, (seq,))
+            connection.execute(SQL.drop_subjects, (seq,))
+            connection.execute(SQL.drop_gone)
+        return Dropped(calls, until)
+
+    # ── upkeep ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def indexed(self) -> int:
+        """The last entry that the index by entity knows."""
+        return int(self._one(FEED.projected))
+
+    def fingerprint(self) -> Fingerprint:
+        """Of the index by entity, as it stands."""
+        found = Fingerprint()
+        with plain_words(self._file.path):
+            for entity_id, seq in self._file.ready().execute(SQL.subjects):
+                found.add(entity_id, seq)
+        return found
+
+    def nameless(self) -> int:
+        """How many entities the history tells about without knowing their names."""
+        return int(self._one(SQL.nameless))

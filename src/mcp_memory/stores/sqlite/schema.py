@@ -116,9 +116,9 @@ def _upgrade(connection: apsw.Connection) -> None:
         version = schema_version(connection)
         bring_forward(connection)
         if version < 2 and not is_empty:
-            from mcp_memory.stores.sqlite.upgrading import remember_what_was
+            from mcp_memory.stores.sqlite.refeeding import replay
 
-            remember_what_was(connection)
+            replay(connection)
 
 
 def bring_forward(connection: apsw.Connection) -> None:

@@ -23,12 +23,15 @@ from mcp_memory.graph import Graph
 from mcp_memory.packing import Packer
 from mcp_memory.sections import no_pause
 from mcp_memory.stores.sqlite import checking, history, loading
+from mcp_memory.stores.sqlite.backup import back_up
 from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words
 from mcp_memory.stores.sqlite.guest import Guest
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
 from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.stores.sqlite.refeeding import index, rebuild
 from mcp_memory.stores.sqlite.rows import entry_of
+from mcp_memory.stores.sqlite.schema import transaction
 from mcp_memory.stores.sqlite.snapshot import HUGE, LARGE, Snapshot
 from mcp_memory.stores.sqlite.view import SqlView
 from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault
@@ -52,6 +55,9 @@ SETTLING_PAUSE = 0.005
 SNAPSHOT_EVERY = 2000
 # Making one, calls get their turn this long after every few hundred facts.
 SNAPSHOT_PAUSE = 0.0005
+
+
+MENDING = "before-repair"  # the label of the copy that is made first
 
 
 class LeftOff(Exception):
@@ -264,7 +270,7 @@ class SqliteStore:
 
     def feed(self) -> Iterator[Entry]:
         with plain_words(self.path):
-            for row in self._file.ready().execute(FEED.news, (0,)):
+            for row in self._file.ready().execute(FEED.some_news, (0, -1)):
                 yield entry_of(row)
 
     # ── projections ──────────────────────────────────────────────────────────────────────────────
@@ -352,7 +358,7 @@ class SqliteStore:
         for row in rows:
             entry = entry_of(row)
             projector.project(entry)
-            history.index(connection, entry)
+            index(connection, entry)
             done = entry.seq
             if time.monotonic() > until:
                 more = True
@@ -385,29 +391,20 @@ class SqliteStore:
             yield self._file.projecting()
 
     def rebuild(self) -> None:
-        """Make every projection anew from the feed; usage and trials of living entities stay."""
+        """Make every projection anew from the feed; usage and trials of living entities stay.
+
+        A copy of the file as it is comes first: what somebody wrote into the tables by hand is in no feed."""
         with self._file.lock, plain_words(self.path):
             connection = self._file.projecting()
             # Emptying the tables must not cascade into usage; SQLite only listens outside a transaction.
             connection.execute("PRAGMA foreign_keys = OFF")
             try:
-                with connection:
-                    checking.empty_projections(connection)
-                    projector = Projector(connection, self._file.has_vectors)
-                    last = 0
-                    floor = connection.execute(history.SQL.floor).get
-                    for row in connection.execute(FEED.some_news, (0, -1)).fetchall():
-                        entry = entry_of(row)
-                        projector.project(entry)
-                        if entry.seq > floor:
-                            history.index(connection, entry)
-                        last = entry.seq
-                    projector.finish()
-                    connection.execute(FEED.set_projected, (last,))
-                    checking.drop_orphans(connection)
+                with transaction(connection):
+                    kept = back_up(self.path, MENDING)
+                    log.warning("%s is made anew from its feed; the file as it was: %s", self.path, kept)
+                    self._projected = rebuild(connection, self._file.has_vectors)
             finally:
                 connection.execute("PRAGMA foreign_keys = ON")
-            self._projected = last
 
     def check(self, repair: bool) -> list[Finding]:
         connection = self._file.ready()

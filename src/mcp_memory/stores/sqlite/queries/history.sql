@@ -61,20 +61,24 @@ delete from change_subject
 delete from gone_entity
 
 -- subjects --
-select entity_id, seq from change_subject order by seq, entity_id
+select entity_id, seq from change_subject
 
--- gone --
-select id, name from gone_entity order by id
+-- nameless --
+select count(distinct entity_id) from change_subject
+ where entity_id not in (select id from entities) and entity_id not in (select id from gone_entity)
 
--- dropped_calls --
+-- dropped --
 select count(*), max(at) from change where part = 0 and seq > ? and seq <= ?
 
--- floor_by_time --
--- The last entry of the calls that are older than this.
-select max(seq) from change where at < ?
+-- at_of --
+select at from change where seq = ?
 
--- floor_by_count --
--- The first entry of the oldest call that is kept.
+-- first_since --
+-- The first entry of the history that was not written before this moment.
+select min(seq) from change where seq > ? and at >= ?
+
+-- first_of_newest --
+-- The first entry of the oldest of so many newest calls.
 select min(seq) from (select seq from change where part = 0 and seq > ? order by seq desc limit ?)
 
 -- drop_entries --
