@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Examination, Fingerprint
-from mcp_memory.stores.store import Finding, StoreReadOnly
+from mcp_memory.stores.store import REBUILT, RESTORED, Finding, StoreReadOnly
 from mcp_memory.stores.vectors import vectors_of
 
 if TYPE_CHECKING:
@@ -36,26 +36,34 @@ def checkup(space: Space, repair: bool = False) -> list[Finding]:
     moment = _at_one_moment(space)
     findings += _few("the graph in memory differs from the store", differences(moment.graph, moment.fresh))
     if moment.feed is not None:
-        findings += _of_the_feed(space, moment, moment.feed, repair)
+        findings += _of_the_feed(moment, moment.feed)
     findings += _few("the graph contradicts itself", contradictions(moment.graph))
-    return findings + vectors_of(space.store).check(moment.graph, repair)
+    if repair:
+        _rebuild(space, findings)
+    return findings + vectors_of(space.store).check(space.graph(), repair)
 
 
-def _of_the_feed(space: Space, moment: Moment, feed: list[Entry], repair: bool) -> list[Finding]:
+def _rebuild(space: Space, findings: list[Finding]) -> None:
+    """Make everything that follows from the feed anew, where that helps and the feed itself is in order."""
+    derived = [finding for finding in findings if finding.remedy == REBUILT and not finding.repaired]
+    if not derived or any(finding.remedy == RESTORED for finding in findings):
+        return
+    space.rebuild()
+    for finding in derived:
+        finding.repaired = True
+
+
+def _of_the_feed(moment: Moment, feed: list[Entry]) -> list[Finding]:
     """What is wrong with the feed itself cannot be mended; what follows from it can be made anew."""
     examination = Examination(moment.floor, moment.indexed)
     examination.take(feed)
-    findings = _few("the feed is not in order", iter(examination.wrong))
-    derived = _few("the feed replayed differs from the store", differences(examination.graph, moment.fresh))
-    derived += _few("what stood before is told wrongly", (f"entry {seq}" for seq in examination.stale))
+    findings = _few("the feed is not in order", iter(examination.wrong), RESTORED)
+    derived = _few("the feed replayed differs from the store", differences(examination.graph, moment.fresh), REBUILT)
+    derived += _few("what stood before is told wrongly", (f"entry {seq}" for seq in examination.stale), REBUILT)
     if moment.fingerprint is not None and moment.fingerprint != examination.fingerprint:
-        derived.append(Finding("the index of the history by entity differs from the feed"))
+        derived.append(Finding("the index of the history by entity differs from the feed", remedy=REBUILT))
     if moment.nameless:
-        derived.append(Finding(f"{moment.nameless} entities of the history have no name"))
-    if derived and repair and not findings:
-        space.rebuild()
-        for finding in derived:
-            finding.repaired = True
+        derived.append(Finding(f"{moment.nameless} entities of the history have no name", remedy=REBUILT))
     return findings + derived
 
 
@@ -76,11 +84,11 @@ def _moment(space: Space) -> Moment:
     return Moment(graph, fresh, list(feed), history.floor, history.indexed, history.fingerprint(), history.nameless())
 
 
-def _few(kind: str, texts: Iterator[str]) -> list[Finding]:
+def _few(kind: str, texts: Iterator[str], remedy: str = "") -> list[Finding]:
     found = list(texts)
-    shown = [Finding(f"{kind}: {text}") for text in found[:SHOWN]]
+    shown = [Finding(f"{kind}: {text}", remedy=remedy) for text in found[:SHOWN]]
     if len(found) > SHOWN:
-        shown.append(Finding(f"{kind}: {len(found) - SHOWN} more"))
+        shown.append(Finding(f"{kind}: {len(found) - SHOWN} more", remedy=remedy))
     return shown
 
 

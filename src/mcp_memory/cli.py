@@ -119,23 +119,34 @@ def _print_moved(moved: dict[str, Any]) -> None:
         print(f"  Not in this format, and only in the source: {counted}.")
 
 
-def doctor(request: Request, *, repair: bool = False) -> int:
+def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int:
     from mcp_memory.assembly import space_for
+    from mcp_memory.stores.store import RESTORED, Finding, StoreFault
 
     _must_exist(request.settings)
     space = space_for(request.settings)
     try:
         findings = space.check(repair)
+    except StoreFault as fault:  # it cannot even be read
+        findings = [Finding(str(fault), remedy="" if fault.retryable else RESTORED)]
     finally:
         space.close()
+    wrong = sum(not finding.repaired for finding in findings)
+    if json:
+        print(msgspec.json.encode(_as_json(request.settings.path, findings)).decode())
+        return 1 if wrong else 0
     for finding in findings:
         print(f"{'repaired' if finding.repaired else 'found'}: {finding.text}")
-    wrong = sum(not finding.repaired for finding in findings)
     if not findings:
         print(f"{request.settings.path}: everything is as it should be.")
-    elif wrong and not repair:
-        print("mcp-memory doctor --repair puts right what can be derived from the facts.")
+    for remedy in dict.fromkeys(finding.remedy for finding in findings if finding.remedy and not finding.repaired):
+        print(f"What to do: {remedy}.")
     return 1 if wrong else 0
+
+
+def _as_json(path: str, findings: list[Any]) -> dict[str, Any]:
+    listed = [{"text": one.text, "repaired": one.repaired, "remedy": one.remedy} for one in findings]
+    return {"file": path, "ok": all(one.repaired for one in findings), "findings": listed}
 
 
 def stats(request: Request) -> int:

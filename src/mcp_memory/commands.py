@@ -57,8 +57,11 @@ COMMANDS = {
     ),
     "doctor": Command(
         "mcp_memory.cli:doctor",
-        "Check that everything agrees with everything else.",
-        options={"repair": Option("Put right what can be derived from the facts.")},
+        "Check that everything agrees with everything else. The exit code is 1 if something does not.",
+        options={
+            "repair": Option("Put right what can be derived from the facts."),
+            "json": Option("Print the findings as JSON, for a program."),
+        },
     ),
     "model": Command(
         "mcp_memory.embedding.command:model",

@@ -40,6 +40,8 @@ class Examination:
             self._last = entry.seq
             if entry.part != part:
                 self.wrong.append(f"call {number} has piece {entry.part} where piece {part} belongs")
+            elif (entry.tool, entry.origin, entry.at) != (pieces[0].tool, pieces[0].origin, pieces[0].at):
+                self.wrong.append(f"call {number} has a piece that is of another call")
             if entry.seq > self._floor:
                 self._compare(entry)
         self.graph.apply(pieces)

@@ -47,10 +47,16 @@ class CannotHold(StoreFault):
 class Finding(Exception):
     """One thing that `check` found to be wrong; `repaired` if it was derived and is right again."""
 
-    def __init__(self, text: str, repaired: bool = False) -> None:
+    def __init__(self, text: str, repaired: bool = False, *, remedy: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.repaired = repaired
+        self.remedy = remedy  # what a person can do about it
+
+
+# What `--repair` does about it: put it right where it stands, or make everything anew that follows from the feed.
+MENDED, REBUILT = "doctor --repair puts it right", "doctor --repair makes it anew from the feed, after a copy"
+RESTORED = "put a backup in its place: mcp-memory restore FILE"
 
 
 class Store(Protocol):

@@ -8,7 +8,7 @@ import apsw
 
 from mcp_memory.stores.sqlite.projection import SQL as PROJECT
 from mcp_memory.stores.sqlite.queries import Queries
-from mcp_memory.stores.store import Finding
+from mcp_memory.stores.store import MENDED, REBUILT, RESTORED, Finding
 
 SQL = Queries("check")
 PROJECTED = ("reflections", "relations", "observations", "entities")
@@ -19,9 +19,14 @@ def check(connection: apsw.Connection, has_vectors: bool, repair: bool) -> list[
         # FTS5 checks what it remembers of an index, and forgets what others have changed only when it is asked.
         connection.execute(SQL.wake_texts).get  # noqa: B018
         connection.execute(SQL.wake_reflections).get  # noqa: B018
-        findings = [Finding(f"SQLite: {text}") for (text,) in connection.execute(SQL.integrity) if text != "ok"]
+        findings = [
+            Finding(f"SQLite: {text}", remedy=RESTORED) for (text,) in connection.execute(SQL.integrity) if text != "ok"
+        ]
     findings += [
-        Finding(f"{table} row {rowid} refers to a missing row of {parent}")
+        Finding(
+            f"{table} row {rowid} refers to a missing row of {parent}",
+            remedy=REBUILT if table in PROJECTED else RESTORED,
+        )
         for table, rowid, parent, _ in connection.execute(SQL.foreign_keys)
     ]
     with connection:
@@ -39,7 +44,7 @@ def _told(rows: list[tuple[Any, ...]], what: str, repaired: bool) -> list[Findin
     if not rows:
         return []
     ids = ", ".join(str(row[0]) for row in rows[:5]) + (", …" if len(rows) > 5 else "")
-    return [Finding(f"{len(rows)} {what} (ids {ids})", repaired)]
+    return [Finding(f"{len(rows)} {what} (ids {ids})", repaired, remedy=MENDED)]
 
 
 def _check_texts(connection: apsw.Connection, repair: bool) -> list[Finding]:
