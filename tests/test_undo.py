@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from mcp_memory.assembly import open_space
+from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.graph import Graph
 from mcp_memory.space import Space
 from tests.conftest import Caller, Refused, link, person
@@ -210,6 +211,36 @@ def test_what_was_altered_later_and_brought_back_is_no_obstacle(keep: Caller) ->
     keep("undo", call=1)
 
     assert [one["name"] for one in keep("read_graph")["entities"]] == ["Bob"]
+
+
+def flag(space: Space, entity: int, observation: int) -> None:
+    """As the server does by itself after a call."""
+    space.commit(lambda graph: Plan([ObservationFlagged(entity, observation, 1)]), tool=FLAGGING)
+
+
+def test_what_the_server_flagged_by_itself_goes_with_the_call_it_followed(keep: Caller, sqlite_space: Space) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea")])
+    before = facts(sqlite_space.graph())
+    keep("add_observations", name="Ada", observations=["she likes tea"])
+    flag(sqlite_space, 1, 2)
+    flag(sqlite_space, 1, 1)
+    after = facts(sqlite_space.graph())
+
+    assert [one["call"] for one in keep("undo")["undone"]] == [2]
+    assert facts(sqlite_space.graph()) == before
+    keep("undo")
+    assert facts(sqlite_space.graph()) == after
+
+
+def test_a_flag_is_no_obstacle(keep: Caller, sqlite_space: Space) -> None:
+    keep("create_entities", entities=[person("Ada", "likes tea")])
+    keep("add_observations", name="Ada", observations=["she likes tea"])
+    flag(sqlite_space, 1, 2)
+    keep("create_entities", entities=[person("Bob")])
+
+    keep("undo", call=2)
+
+    assert keep("get_entity", name="Ada")["observations"] == ["likes tea"]
 
 
 def test_nobody_takes_back_the_call_of_another_without_naming_it(keep: Caller, sqlite_space: Space) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from mcp_memory.changes import ObservationFlagged, Plan
+from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.curation.curator import Curator, Meanings
 from mcp_memory.facts import MemoryFault, Observation
 
@@ -201,7 +201,7 @@ class Caretaker:
                 ]
             )
 
-        self._space.commit(plan, tool="flag_duplicates")
+        self._space.commit(plan, tool=FLAGGING)
 
     def _reach(self, newest: int) -> None:
         """Everything up to this observation was looked at."""

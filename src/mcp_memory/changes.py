@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from mcp_memory.graph import Graph
 
 
+# What the server does by itself after a call that added observations. It is no call of its own to undo:
+# it goes with the call it followed.
+FLAGGING = "flag_duplicates"
+
+
 class Change(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The base of everything that can happen to facts."""
 

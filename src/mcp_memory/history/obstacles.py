@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from mcp_memory.changes import Entry
 from mcp_memory.facts import Entity, Observation, Relation
 from mcp_memory.graph import Graph
-from mcp_memory.history.rewinding import Before, WayBack, standing
+from mcp_memory.history.rewinding import Before, Owned, WayBack, standing
 
 Key = tuple[str, int]  # a kind of fact, as Before names it, and the id
 
@@ -46,7 +48,7 @@ def _altered(way: WayBack, after: Before) -> Iterator[Obstacle]:
     here = standing(graph, before.owners | after.owners, before.observations)
     for observation_id in before.observations.keys() & after.observations.keys():
         owned, now_owned = after.observations[observation_id], here.get(observation_id)
-        if owned != now_owned:
+        if _unflagged(owned) != _unflagged(now_owned):
             seen = (owned or now_owned or (0, Observation(0, "", "")))[1]
             yield Obstacle(f"{_short(seen.text)} was changed later", ("observations", observation_id))
     for relation_id in before.relations.keys() & after.relations.keys():
@@ -121,6 +123,11 @@ def abandoned(way: WayBack) -> set[int]:
 
 def _head(entity: Entity | None) -> tuple[str, str] | None:
     return None if entity is None else (entity.entity_type, entity.status)
+
+
+def _unflagged(owned: Owned | None) -> Owned | None:
+    """Flags are set by the server itself: nobody builds on them."""
+    return None if owned is None else (owned[0], replace(owned[1], similarity_flag=0))
 
 
 def _change(left: Entity | None, now: Entity | None) -> str:

@@ -150,7 +150,7 @@ class History(Protocol):
         """Every entry of a call; [] if there is none of this number."""
 
     def newest(self, count: int) -> list[int]:
-        """The numbers of the last calls, newest first."""
+        """The numbers of the last calls, newest first, without what the server did by itself."""
 
     def size_of(self, entry: Entry) -> int:
         """How many changes the whole call of this first entry made."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from mcp_memory.changes import Entry, encode_changes
+from mcp_memory.changes import FLAGGING, Entry, encode_changes
 from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Fingerprint, subjects
 from mcp_memory.space import CHANGES_PER_ENTRY
@@ -124,8 +124,8 @@ class FeedHistory:
         return [entry_of(rows[0]), *self.between(number, end - 1)]
 
     def newest(self, count: int) -> list[int]:
-        """The numbers of the last calls, newest first."""
-        return [seq for (seq,) in self._rows(SQL.last_calls, (self.floor, count))]
+        """The numbers of the last calls, newest first, without what the server did by itself."""
+        return [seq for (seq,) in self._rows(SQL.last_calls, (self.floor, FLAGGING, count))]
 
     def size_of(self, entry: Entry) -> int:
         """How many changes the whole call of this first entry made, without reading them."""

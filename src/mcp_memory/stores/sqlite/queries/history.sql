@@ -28,7 +28,7 @@ select seq, at, body, origin, tool, part, was from change where seq = ?
 select at, origin, tool, part from change where seq = ?
 
 -- last_calls --
-select seq from change where part = 0 and seq > ? order by seq desc limit ?
+select seq from change where part = 0 and seq > ? and tool <> ? order by seq desc limit ?
 
 -- call_after --
 select min(seq) from change where part = 0 and seq > ?
