@@ -44,7 +44,8 @@ def _read(option: Option, name: str, said: str) -> Any:
     """The value of an option, as the command wants it."""
     if not option.value:
         return True
-    is_several = getattr(option.kind, "__origin__", None) is tuple
+    kind = option.kind.__origin__ if hasattr(option.kind, "__metadata__") else option.kind
+    is_several = getattr(kind, "__origin__", None) is tuple
     given = [part.strip() for part in said.split(",") if part.strip()] if is_several else said
     try:
         return msgspec.convert(given, option.kind, strict=False)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -36,6 +37,9 @@ class Command(msgspec.Struct, frozen=True):
         return function
 
 
+JSON = Option("Print JSON, for programs.")
+WEIGHT = Annotated[float, Meta(ge=0, lt=1e9)]
+FROM_ZERO, ALL_FROM_ZERO = "a number from 0 up", "numbers from 0 up, with commas between"
 EXPECTED = {str: "text", int: "a whole number", float: "a number", tuple[float, ...]: "numbers, with commas between"}
 
 COMMANDS = {
@@ -71,6 +75,57 @@ COMMANDS = {
         ("[list|which|download|verify]", "[NAME]"),
     ),
     "stats": Command("mcp_memory.cli:stats", "Count what the memory file holds."),
+    "metrics": Command(
+        "mcp_memory.tuning:metrics",
+        "Tell how well search_semantic put on top what was then used, beside the order that relevance alone would have "
+        "given: nDCG, lift, precision and MRR.",
+        options={
+            "json": JSON,
+            "cuts": Option(
+                "How many of the first results to look at. [default: 1,3,5,10]",
+                "K,...",
+                Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(min_length=1)],
+                "whole numbers from 1 up, with commas between",
+            ),
+        },
+    ),
+    "tune": Command(
+        "mcp_memory.tuning:tune",
+        "Find out from the logged searches which weights of company (gamma) and importance (beta_sal) would have put "
+        "on top what was then used. Running servers follow at once.",
+        options={
+            "analyze": Option("Say what the log tells and what --tune would do. This is what happens without options."),
+            "tune": Option("Move the weights a step towards the best, if the log tells which they are."),
+            "simulate": Option("Plant known weights in made-up logs and see whether they are found."),
+            "set_gamma": Option("Set the weight of company.", "X", WEIGHT, FROM_ZERO),
+            "set_beta": Option("Set the weight of importance.", "X", WEIGHT, FROM_ZERO),
+            "gamma_range": Option(
+                "Weights of company to try. [default: 0.001,0.005,0.01,0.05,0.1]",
+                "X,...",
+                Annotated[tuple[WEIGHT, ...], Meta(min_length=1)],
+                ALL_FROM_ZERO,
+            ),
+            "beta_sal_range": Option(
+                "Weights of importance to try. [default: 0.1,0.25,0.5,0.75,1.0]",
+                "X,...",
+                Annotated[tuple[WEIGHT, ...], Meta(min_length=1)],
+                ALL_FROM_ZERO,
+            ),
+            "blend": Option(
+                "How much of the way to go at a time: an exponential moving average. [default: 0.1]",
+                "X",
+                Annotated[float, Meta(gt=0, le=1)],
+                "a number above 0 and up to 1",
+            ),
+            "min_events": Option(
+                "So many searches must have been followed by use. [default: 50]",
+                "N",
+                Annotated[int, Meta(ge=1)],
+                "a whole number from 1 up",
+            ),
+            "json": JSON,
+        },
+    ),
     "token": Command(
         "mcp_memory.cli:token",
         "Manage the tokens that clients show over tcp and http, in the file that --auth-token-file names: create NAME, "

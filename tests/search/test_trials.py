@@ -109,7 +109,7 @@ def test_feedback_that_no_weight_explains_moves_nothing() -> None:
 
 @pytest.mark.parametrize(("gamma", "beta"), [(0.1, 0.1), (0.005, 0.75)])
 def test_the_weights_that_made_people_choose_are_found(gamma: float, beta: float) -> None:
-    finding = analyse(simulated_trials(gamma, beta, seed=3, events=1500), Constants())
+    finding = analyse(simulated_trials(gamma, beta, seed=3, events=2000), Constants())
 
     assert finding.status == "found"
     assert (finding.best.gamma, finding.best.beta_sal) == (gamma, beta)
@@ -122,13 +122,13 @@ def test_a_step_is_an_exponential_moving_average() -> None:
     assert step(0.01, 0.05, 0.1) == pytest.approx(0.014)
     assert step(0.01, 0.05, 0.5) == pytest.approx(0.03)
     assert step(0.01, 0.05, 1.0) == 0.05
-    finding = analyse(simulated_trials(0.1, 0.1, seed=3, events=1500), Constants())
+    finding = analyse(simulated_trials(0.1, 0.1, seed=3, events=2000), Constants())
     assert proposal(finding, 0.1) == pytest.approx({"gamma": 0.019, "beta_sal": 0.46})
 
 
 def test_the_present_weights_are_kept_when_they_are_what_made_people_choose() -> None:
     standard = Constants()
-    finding = analyse(simulated_trials(standard.gamma, standard.beta_sal, seed=5, events=1500), standard)
+    finding = analyse(simulated_trials(standard.gamma, standard.beta_sal, seed=5, events=2000), standard)
 
     assert finding.status == "skipped"
 
