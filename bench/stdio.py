@@ -26,6 +26,7 @@ ENTITIES = 2_000
 BATCH = 50
 CALLS = 400
 STARTS = 15
+WIDE = 1 << 20
 ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.buffer.flush()"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
 
@@ -46,7 +47,8 @@ class Server:
         )
         assert self.process.stdin and self.process.stdout
         self.write = self.process.stdin.write
-        self.answers = open(self.process.stdout.fileno(), "rb", closefd=False)  # noqa: SIM115  (closed by `end`)
+        # A wide buffer: with Python's own of 8 kB reading a line of 25 MB takes longer than writing it.
+        self.answers = open(self.process.stdout.fileno(), "rb", WIDE, closefd=False)  # noqa: SIM115  (closed by `end`)
 
     def ask(self, line: bytes) -> bytes:
         self.write(line)

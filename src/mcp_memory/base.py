@@ -91,6 +91,10 @@ class Base:
         )
         names = NameList(parts["name_offsets"], parts["names"], len(self.entities.ids))
         self.name_list: Sequence[str] = names if names.is_long else names.whole()
+        # Where ids have no gap and the names are a list: the first id, and the names from there on.
+        self.named = (
+            (header.dense["entity"][0], self.name_list) if not names.is_long and "entity" in header.dense else None
+        )
         self.has_ended = self.counts.relations < len(self.relations.ids)
         self._slots, self._slot_mask = parts["name_slots"], len(parts["name_slots"]) - 1
         self._incident_offsets, self._incident = parts["incident_offsets"], parts["incident"]
@@ -164,22 +168,18 @@ class PackedEntities(Packed[Entity]):
         return decode_entities(head + self._blob[self._offsets[start] : self._offsets[end]])
 
 
-class Notes:
-    """What relations say besides their ends: many say the same, so it stands once."""
-
-    __slots__ = ("_blob", "_decoded", "_offsets")
+class Notes(dict[int, Note]):
+    """What relations say besides their ends: many say the same, so it stands once, and is kept decoded."""
 
     def __init__(self, sections: dict[str, memoryview]) -> None:
+        super().__init__()
         self._offsets, self._blob = sections["note_offsets"], sections["notes"]
-        self._decoded: dict[int, Note] = {}
 
-    def __getitem__(self, number: int) -> Note:
-        note = self._decoded.get(number)
-        if note is None:
-            if len(self._decoded) >= MOST_NOTES:
-                self._decoded.clear()
-            note = decode_note(self._blob[self._offsets[number] : self._offsets[number + 1]])
-            self._decoded[number] = note
+    def __missing__(self, number: int) -> Note:
+        if len(self) >= MOST_NOTES:
+            self.clear()
+        note: Note = decode_note(self._blob[self._offsets[number] : self._offsets[number + 1]])
+        self[number] = note
         return note
 
 
@@ -203,6 +203,13 @@ class PackedRelations(Packed[Relation]):
 
     def at(self, row: int) -> Relation:
         return Relation(self.ids[row], self._sources[row], self._targets[row], *self._notes[self._note_of[row]])
+
+    def at_rows(self, rows: Sequence[int]) -> list[Relation]:
+        if not rows:
+            return []
+        columns = (map(column.__getitem__, rows) for column in (self.ids, self._sources, self._targets))
+        said = zip(*map(self._notes.__getitem__, map(self._note_of.__getitem__, rows)), strict=True)
+        return list(map(Relation, *columns, *said))
 
     def between_rows(self, start: int, end: int) -> Iterable[Relation]:
         if start == end:

@@ -117,7 +117,7 @@ def contradictions(graph: Graph) -> Iterator[str]:
 
 def _about_entities(graph: Graph) -> Iterator[str]:
     for entity in graph.by_id.values():
-        if graph.ids.get(entity.name) != entity.id:
+        if graph.ids[entity.name] != entity.id:
             yield f"entity {entity.id} is not found by its name {entity.name!r}"
         ids = [seen.id for seen in entity.observations]
         if ids != sorted(set(ids)):

@@ -11,7 +11,6 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
-from itertools import chain
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -144,12 +143,12 @@ class Graph:
 
     def id_of(self, name: str) -> int | None:
         """Its id, without looking at the entity."""
-        entity_id = self.ids.get(name)
+        entity_id = self.ids[name]
         return None if entity_id in self.placeholders else entity_id
 
     def named(self, name: str) -> Entity | None:
         """The entity of this name, or the placeholder that stands for it."""
-        entity_id = self.ids.get(name)
+        entity_id = self.ids[name]
         return None if entity_id is None else self.by_id[entity_id]
 
     def __getitem__(self, name: str) -> Entity:
@@ -171,7 +170,7 @@ class Graph:
 
     def incident_to(self, entity_id: int) -> list[Relation]:
         """Every relation touching an entity, ended ones included, in order of creation."""
-        return [self.relations[relation_id] for relation_id in self._linked(entity_id)]
+        return self.relations.many(self._linked(entity_id))
 
     def relations_of(self, entity_id: int) -> list[Relation]:
         """The relations touching an entity that are true now, in order of creation."""
@@ -182,20 +181,25 @@ class Graph:
         found: set[int] = set()
         for entity_id in entity_ids:
             found.update(self._linked(entity_id))
-        relations = map(self.relations.__getitem__, sorted(found))
+        relations = self.relations.many(sorted(found))
         return [relation for relation in relations if relation.ended_at is None]
 
     def relations_among(self, entity_ids: Collection[int]) -> list[Relation]:
         """The active relations with both ends among these, in order of creation."""
         ids = set(entity_ids)
-        # Neighbourhood is mutual: who has a neighbour among these is found without looking at a relation.
-        joined = ids.intersection(chain.from_iterable(near for _, near in self.neighbours(entity_ids)))
+        near = self._near.get
+        # Who has a neighbour among these is found without looking at a relation.
+        joined = [one for one in ids if not ids.isdisjoint(near(one) or self._beside(one))]
         # Among the links of those, a relation inside is found twice.
-        linked = Counter(chain.from_iterable(map(self._linked, joined)))
-        inside = {relation_id for relation_id, ends in linked.items() if ends == 2}
+        seen: set[int] = set()
+        inside: set[int] = set()
+        for entity_id in joined:
+            links = self._linked(entity_id)
+            inside.update(seen.intersection(links))
+            seen.update(links)
         inside.update(*(self.loops[entity_id] for entity_id in ids & self.loops.keys()))
-        relations = [self.relations[relation_id] for relation_id in sorted(inside)]
-        return [r for r in relations if r.ended_at is None and r.source in ids and r.target in ids]
+        relations = self.relations.many(sorted(inside))
+        return [relation for relation in relations if relation.ended_at is None]
 
     def reflections_on(self, entity_id: int) -> list[Reflection]:
         """What was reflected on an entity, oldest first."""
@@ -208,6 +212,11 @@ class Graph:
 
     def relation(self, source: int, target: int, relation_type: str) -> Relation | None:
         """The relation of this triple, active or ended: there is at most one."""
+        relation_id = self.relation_id(source, target, relation_type)
+        return None if relation_id is None else self.relations[relation_id]
+
+    def relation_id(self, source: int, target: int, relation_type: str) -> int | None:
+        """Its id, without looking at the relation."""
         out = self._out.get(source)
         if out is None:
             # Of an entity that only the base knows, its neighbours tell without decoding a relation.
@@ -218,8 +227,7 @@ class Graph:
                 if target not in near and target != source and target not in self.placeholders:
                     return None
             out = self._outgoing(source)
-        relation_id = out.get((target, relation_type))
-        return None if relation_id is None else self.relations[relation_id]
+        return out.get((target, relation_type))
 
     def name_of(self, entity_id: int) -> str:
         if self._base is not None:
@@ -227,6 +235,15 @@ class Graph:
             if row is not None:  # an id keeps its name for ever
                 return self._base.name_list[row]
         return self.by_id[entity_id].name
+
+    def names_of(self, entity_ids: Iterable[int]) -> Iterator[str]:
+        """The same for many, four times as fast where the base lists its names without a gap."""
+        named = self._base.named if self._base is not None else None
+        if named is None:
+            return map(self.name_of, entity_ids)
+        first, names = named
+        last = first + len(names)
+        return (names[i - first] if first <= i < last else self.by_id[i].name for i in entity_ids)
 
     def ids_of_type(self, entity_type: str) -> dict[int, None]:
         """The entities of a type, in order of creation; ask, don't keep."""
@@ -251,11 +268,13 @@ class Graph:
         near = self._near
         for entity_id in entity_ids:
             found = near.get(entity_id)
-            if found is None:
-                if len(near) >= MOST_NEAR:
-                    near.clear()
-                found = near[entity_id] = self._look_around(entity_id)
-            yield entity_id, found
+            yield entity_id, self._beside(entity_id) if found is None else found
+
+    def _beside(self, entity_id: int) -> Sequence[int]:
+        if len(self._near) >= MOST_NEAR:
+            self._near.clear()
+        found = self._near[entity_id] = self._look_around(entity_id)
+        return found
 
     def _look_around(self, entity_id: int) -> Sequence[int]:
         if self._base is not None and entity_id not in self._links:
@@ -336,7 +355,11 @@ class Graph:
         """Take in an entity as it is."""
         entity_id = entity.id
         self.by_id.add(entity)
-        self.ids[entity.name] = entity_id
+        if entity_id >= self.next_entity:  # nothing starts there yet: from here on it costs nothing to know
+            if len(self._out) >= MOST_OUTGOING:
+                self._out.clear()
+            self._out[entity_id] = {}
+        self.ids.name(entity.name, entity_id)
         if self._base is not None and entity_id < self.next_entity:
             self._links[entity_id] = []  # back from the dead: the base may remember relations of its first life
         if entity_id >= self.next_entity:
@@ -392,7 +415,7 @@ class Graph:
 
     def _remove(self, entity_id: int) -> Entity:
         entity = self.by_id.pop(entity_id)
-        del self.ids[entity.name]
+        self.ids.unname(entity.name)
         self.placeholders.discard(entity_id)
         self._spoil(entity)
         return entity
@@ -516,10 +539,6 @@ class Graph:
 
     def _link(self, relation: Relation) -> None:
         out = self._out.get(relation.source)
-        if out is None and not self._linked(relation.source):  # its first: from here on it costs nothing to know
-            if len(self._out) >= MOST_OUTGOING:
-                self._out.clear()
-            out = self._out[relation.source] = {}
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
         if relation.source == relation.target:

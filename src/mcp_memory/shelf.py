@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from mcp_memory.facts import Entity, Relation
 
@@ -49,8 +49,16 @@ class Packed(Generic[F]):
     def at(self, row: int) -> F:
         raise NotImplementedError
 
+    def at_rows(self, rows: Sequence[int]) -> list[F]:
+        return list(map(self.at, rows))
+
     def between_rows(self, start: int, end: int) -> Iterable[F]:
         raise NotImplementedError
+
+    def rows(self, ids: Sequence[int]) -> list[int] | None:
+        """Where these stand, all of which are here and in order; None if it takes longer to tell than to look."""
+        first = self._first
+        return [fact_id - first for fact_id in ids] if self._is_dense else None
 
     def between(self, first: int, last: int) -> Iterable[F]:
         """The facts with first <= id < last, in order."""
@@ -87,6 +95,15 @@ class Shelf(Generic[F]):
         if fact is None:
             raise KeyError(fact_id)
         return fact
+
+    def many(self, ids: Sequence[int]) -> list[F]:
+        """The facts with these ids, which are in order and all here. At once, they take half the time."""
+        packed = self.packed
+        if packed is not None and ids and ids[-1] <= packed.ids[-1] and self.covered.isdisjoint(ids):
+            rows = packed.rows(ids)
+            if rows is not None:
+                return packed.at_rows(rows)
+        return list(map(self.__getitem__, ids))
 
     def __contains__(self, fact_id: int) -> bool:
         if fact_id in self.live:
@@ -157,47 +174,43 @@ class Shelf(Generic[F]):
         return iter(sorted(found, key=by_id))
 
 
-UNKNOWN: Any = object()
-
 # So many names are kept at hand besides those that changed.
 MOST_AT_HAND = 65_536
 
 
-class Names:
-    """Ids by name: what the base knows, and over it what was named, or lost its name, since."""
+class Names(dict[str, "int | None"]):
+    """Ids by name: what the base knows, and over it what was named, or lost its name, since.
 
-    __slots__ = ("_at_hand", "_changed", "_count", "_find")
+    `names[name]` is the id, or None. The dictionary holds what changed and what was asked for lately: asked
+    again, a name is found without a step of Python."""
 
     def __init__(self, find: Callable[[str], int | None] | None = None, count: int = 0) -> None:
+        super().__init__()
         self._find = find or _nobody
         self._count = count
         self._changed: dict[str, int | None] = {}
-        self._at_hand: dict[str, int | None] = {}  # the same, and what was found lately
 
-    def get(self, name: str) -> int | None:
-        found: int | None = self._at_hand.get(name, UNKNOWN)
-        if found is UNKNOWN:
-            found = self._find(name)
-            if found is not None:
-                if len(self._at_hand) >= len(self._changed) + MOST_AT_HAND:
-                    self._at_hand = dict(self._changed)
-                self._at_hand[name] = found
+    def __missing__(self, name: str) -> int | None:
+        found = self._find(name)
+        if found is not None:
+            if super().__len__() >= len(self._changed) + MOST_AT_HAND:
+                self.clear()
+                self.update(self._changed)
+            self[name] = found
         return found
 
-    def __getitem__(self, name: str) -> int:
-        found = self.get(name)
-        if found is None:
-            raise KeyError(name)
-        return found
+    def name(self, name: str, entity_id: int) -> None:
+        self._changed[name] = self[name] = entity_id
 
-    def __contains__(self, name: str) -> bool:
-        return self.get(name) is not None
+    def unname(self, name: str) -> None:
+        self._changed[name] = self[name] = None
 
-    def __setitem__(self, name: str, entity_id: int) -> None:
-        self._changed[name] = self._at_hand[name] = entity_id
+    def get(self, name: str, default: int | None = None) -> int | None:  # type: ignore[override]
+        found = self[name]
+        return default if found is None else found
 
-    def __delitem__(self, name: str) -> None:
-        self._changed[name] = self._at_hand[name] = None
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self[name] is not None
 
     def __len__(self) -> int:
         now = sum(entity_id is not None for entity_id in self._changed.values())

@@ -13,8 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
 from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
@@ -60,7 +61,12 @@ TIME = "%Y-%m-%d %H:%M:%S"  # as the documented schema writes it: SQLite's datet
 
 def utc_now() -> str:
     """The current time, as it is written."""
-    return datetime.now(timezone.utc).strftime(TIME)
+    return _written(int(time.time()))
+
+
+@lru_cache(1)
+def _written(second: int) -> str:
+    return datetime.fromtimestamp(second, timezone.utc).strftime(TIME)
 
 
 class Cancelled(MemoryFault):
@@ -139,6 +145,25 @@ class Errand:
         return self.space.commit(planner, self.origin, self.tool)
 
 
+def _planned(tool: Tool, values: tuple[Any, ...], graph: Graph) -> Plan:
+    plan: Plan = tool.function(graph, *values)
+    return plan
+
+
+class Early(NamedTuple):
+    """A plan, and the graph it was made on as it was then."""
+
+    plan: Plan
+    graph: Graph
+    seq: int
+
+    def holds_on(self, graph: Graph) -> bool:
+        return graph is self.graph and graph.seq == self.seq
+
+    def answer(self) -> Any:
+        return self.plan.answer(self.graph) if callable(self.plan.answer) else self.plan.answer
+
+
 class Space:
     """A graph, the store it lives in, and the order in which the two change."""
 
@@ -214,8 +239,10 @@ class Space:
             errand.space, errand.origin, errand.tool = self, origin, tool.name
             return tool.function(errand, *values)
         if tool.writes:
-            planner = lambda graph: tool.function(graph, *values)  # noqa: E731
-            return self.commit(planner if most_lost == inf else guarded(planner, most_lost), origin, tool.name, at_once)
+            planner: Callable[[Graph], Plan] = partial(_planned, tool, values)
+            if most_lost != inf:
+                planner = guarded(planner, most_lost)
+            return self.commit(planner, origin, tool.name, at_once, early=True)
         if tool.is_search:
             if at_once:  # it may have to read its index first
                 raise NotNow
@@ -344,15 +371,24 @@ class Space:
                 self.graph()
             return self.foreign
 
-    def commit(self, planner: Callable[[Graph], Plan], origin: str = "", tool: str = "", at_once: bool = False) -> Any:
-        """Run a planner under the write lock of every process, and make its plan true."""
+    def commit(
+        self,
+        planner: Callable[[Graph], Plan],
+        origin: str = "",
+        tool: str = "",
+        at_once: bool = False,
+        early: bool = False,
+    ) -> Any:
+        """Run a planner under the write lock of every process, and make its plan true.
+
+        `early`: the planner may also be run before the lock is taken, and again under it if news came."""
         if at_once:
             return self._commit_at_once(planner, origin, tool)
         until = time.monotonic() + PATIENCE_SECONDS
         wait = FIRST_WAIT
         while True:
             try:
-                return self._commit(planner, origin, tool, wait=not self.is_shared)
+                return self._commit(planner, origin, tool, not self.is_shared, early)
             except StoreBusy:
                 if not self.is_shared or self.is_ending or time.monotonic() > until:
                     raise
@@ -366,27 +402,58 @@ class Space:
             raise NotNow
         try:
             self._graph_at_once()
-            return self._commit(planner, origin, tool, wait=False)
+            return self._commit(planner, origin, tool, wait=False, plans_early=False)
         except StoreBusy as busy:
             raise NotNow from busy
         finally:
             self._lock.release()
 
-    def _commit(self, planner: Callable[[Graph], Plan], origin: str, tool: str, wait: bool) -> Any:
+    def _commit(self, planner: Callable[[Graph], Plan], origin: str, tool: str, wait: bool, plans_early: bool) -> Any:
         with self._lock:
-            entries: list[Entry] = []
-            with self.store.begin(wait):
-                graph = self.graph()
-                plan = planner(graph)
-                if plan.changes:
-                    entries = self._entries(graph, plan.changes, origin, tool)
-                    self.store.write(entries)
+            early = self._plan_early(planner) if plans_early else None
+            if early is not None and not early.plan.changes:
+                return early.answer()
+            entries = [] if early is None else self._appended(early, origin, tool)
+            if early is not None and entries:
+                graph, plan = early.graph, early.plan
+            else:
+                with self.store.begin(wait):
+                    graph = self.graph()
+                    plan = early.plan if early is not None and early.holds_on(graph) else planner(graph)
+                    if plan.changes:
+                        entries = self._entries(graph, plan.changes, origin, tool)
+                        self.store.write(entries)
             if entries:
                 self._note_endings(graph, plan.changes)
                 # Committed. The graph takes it in when it is next asked, which is after the reply.
                 self._pending += entries
                 self._wrote()
-            return plan.answer(self.graph()) if callable(plan.answer) else plan.answer
+            if not callable(plan.answer):
+                return plan.answer
+            self.catch_up()
+            return plan.answer(self._graph or self.graph())
+
+    def _plan_early(self, planner: Callable[[Graph], Plan]) -> Early | None:
+        """A plan made before the lock is taken, on the graph as it is at hand. Where nothing is to be changed the
+        lock is not needed: it was a question, answered as of now."""
+        self.catch_up()
+        graph = self._graph or self.graph()
+        seq = graph.seq
+        try:
+            early = Early(planner(graph), graph, seq)
+        except MemoryFault:
+            now = self.graph()
+            if now is graph and now.seq == seq:
+                raise
+            return None
+        return early if early.plan.changes or early.holds_on(self.graph()) else None
+
+    def _appended(self, early: Early, origin: str, tool: str) -> list[Entry]:
+        """The entry of a plan made early, if the store could write it in one step."""
+        if self._cold is None or len(early.plan.changes) > CHANGES_PER_ENTRY:
+            return []
+        entries = self._entries(early.graph, early.plan.changes, origin, tool)
+        return entries if self._cold.append(entries[0]) else []
 
     def _entries(self, graph: Graph, changes: list[AnyChange], origin: str, tool: str) -> list[Entry]:
         at = self.clock()

@@ -101,7 +101,7 @@ def test_the_same_call_under_way_is_waited_for() -> None:
     def slow() -> Answer:
         begun.set()
         gate.wait(10)
-        return Answer(b"1", changed=True)
+        return Answer([b"1"], changed=True)
 
     def never() -> Answer:
         raise AssertionError("it happened twice")
@@ -128,7 +128,7 @@ def test_keys_are_forgotten_in_time_and_when_they_are_many(monkeypatch: pytest.M
     count = iter(range(100))
 
     def do() -> Answer:
-        return Answer(str(next(count)).encode())
+        return Answer([str(next(count)).encode()])
 
     def again(key: str) -> bytes | None:
         answer = kept.once(call(key), do, wait=True)

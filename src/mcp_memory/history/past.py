@@ -48,9 +48,8 @@ class Past:
     def entities_named(self, name: str) -> set[int]:
         """Every entity that bears this name or bore it."""
         found = set(self.history.ids_named(name))
-        if name in self.graph.ids:
-            found.add(self.graph.ids[name])
-        return found
+        bearer = self.graph.ids[name]
+        return found if bearer is None else found | {bearer}
 
     def calls(self, wanted: Calls) -> Iterator[Entry]:
         return self.history.calls(wanted)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import compress, repeat
+from operator import not_
 from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Entity
@@ -28,6 +30,10 @@ MOST_RANKED = 500
 MOST_CHANGED = 5000
 # Folded names kept at hand.
 MOST_NAMES = 100_000
+# So few entities are read rather than asked the vocabulary about once more.
+FEW = 64
+# Finding an entity among packed ones, in the time that unpacking one takes.
+SEARCH_COST = 8
 # New words are scanned from a list until there are so many that joining them pays.
 MOST_RECENT = 512
 
@@ -122,64 +128,66 @@ class TextIndex:
         folded = fold(query)
         if not folded:
             return [[], [], [], []]
-        candidates = self.candidates(folded)
-        if allowed is not None:
-            candidates = _both(candidates, allowed)
-        is_exact = WORD.fullmatch(folded) is not None  # inside one word: the vocabulary has answered exactly
-        tiers: list[list[int]] = [[], [], [], []]
-        exact, beginning, inside, elsewhere = tiers
-        at_hand = self._names.get
-        for entity_id in candidates:
-            name = at_hand(entity_id) or self._folded_name(entity_id)
-            if folded in name:
-                (inside if not name.startswith(folded) else exact if name == folded else beginning).append(entity_id)
-            elif is_exact or self._says(entity_id, folded):
-                elsewhere.append(entity_id)
-        return tiers
+        candidates = self.candidates(folded, allowed)
+        names = self._folded_names(candidates)
+        # Column by column: 40,000 names one by one took four times as long.
+        begins = list(map(str.startswith, names, repeat(folded)))
+        beginning = list(compress(candidates, begins))
+        exact = [i for i, name in zip(candidates, names, strict=True) if name == folded] if folded in names else []
+        if exact:
+            taken = set(exact)
+            beginning = [entity_id for entity_id in beginning if entity_id not in taken]
+        inside, elsewhere = [], []
+        if len(beginning) + len(exact) < len(candidates):
+            is_exact = WORD.fullmatch(folded) is not None  # inside one word: the vocabulary has answered exactly
+            others = compress(zip(candidates, names, strict=True), map(not_, begins))
+            for entity_id, name in others:
+                if folded in name:
+                    inside.append(entity_id)
+                elif is_exact or self._says(entity_id, folded):
+                    elsewhere.append(entity_id)
+        return [exact, beginning, inside, elsewhere]
 
     def _says(self, entity_id: int, folded: str) -> bool:
         return any(folded in fold(field) for field in searched(self.graph.by_id[entity_id]))
 
-    def _folded_name(self, entity_id: int) -> str:
-        if len(self._names) >= MOST_NAMES:
+    def _folded_names(self, entity_ids: Collection[int]) -> list[str]:
+        try:
+            return list(map(self._names.__getitem__, entity_ids))
+        except KeyError:
+            folded = list(map(fold, self.graph.names_of(entity_ids)))
+        if len(self._names) + len(folded) > MOST_NAMES:
             self._names.clear()
-        name = self._names[entity_id] = fold(self.graph.name_of(entity_id))
-        return name
+        if len(folded) <= MOST_NAMES:
+            self._names.update(zip(entity_ids, folded, strict=True))
+        return folded
 
-    def candidates(self, folded: str) -> list[int]:
+    def candidates(self, folded: str, allowed: Collection[int] | None = None) -> list[int]:
         """A superset of the entities that contain this folded text, in order of creation."""
         runs = list(WORD.finditer(folded))
         if not runs:  # punctuation only: nothing in the vocabulary can tell
-            return [entity.id for entity in self.graph.entities()]
+            return list(allowed) if allowed is not None else [entity.id for entity in self.graph.entities()]
         found: list[int] | None = None
-        # Whole words first: they are the rarest and cost one look-up.
-        for run in sorted(runs, key=lambda run: (run.start() == 0) + (run.end() == len(folded))):
-            holders = self._holders(run[0], run.start() > 0, run.end() < len(folded))
-            if found is None:
-                found = holders
-            else:
-                kept = set(found)
-                found = [entity_id for entity_id in holders if entity_id in kept]
-            if not found:
+        # Words whose beginning is given first: they cost a look-up, and the others a scan of the vocabulary.
+        for run in sorted(runs, key=lambda run: (run.start() == 0, run.end() == len(folded))):
+            if found is not None and len(found) <= FEW:  # reading these costs less
                 break
+            holders = self._holders(run[0], run.start() > 0, run.end() < len(folded))
+            if found is None and allowed is not None:
+                found = list(allowed) if holders.cover(self.documents) else holders.among(allowed)
+            else:
+                found = holders.united() if found is None else holders.among(found)
         return found or []
 
-    def _holders(self, part: str, from_start: bool, to_end: bool) -> list[int]:
-        """The entities with a word that contains a part, begins or ends with it, or is it; in order."""
+    def _holders(self, part: str, from_start: bool, to_end: bool) -> Holders:
+        """The entities with a word that contains a part, begins or ends with it, or is it."""
+        packed, live = self.packed, self.postings
         if from_start and to_end:
-            return _united([self._visible(self.packed.holders_of(part)), self.postings.get(part, ())])
-        return _united(self._holders_by_word(("\n" if from_start else "") + part + ("\n" if to_end else "")))
-
-    def _holders_by_word(self, pattern: str) -> list[Collection[int]]:
-        """For each word matching a pattern (a line end stands for the end of a word) the entities with it."""
-        packed = self.packed
-        found: list[Collection[int]] = [self._visible(packed.holders(i)) for i in packed.matching(pattern)]
-        found += [self.postings[word] for word in self._changed_words(pattern) if word in self.postings]
-        return found
-
-    def _visible(self, holders: list[int]) -> list[int]:
-        hidden = self.hidden
-        return [i for i in holders if i not in hidden] if hidden else holders
+            return Holders([packed.holders_of(part)], self.hidden, [live[part]] if part in live else [])
+        pattern = ("\n" if from_start else "") + part + ("\n" if to_end else "")
+        matching = packed.beginning_with(part) if from_start else packed.matching(pattern)
+        changed = [live[word] for word in self._changed_words(pattern) if word in live]
+        return Holders([packed.holders(index) for index in matching], self.hidden, changed)
 
     def _changed_words(self, pattern: str) -> Iterator[str]:
         if len(self._recent) > MOST_RECENT:
@@ -229,7 +237,7 @@ class TextIndex:
         hits: dict[int, int] | None = None
         for word in asked:
             counts: dict[int, int] = {}
-            for holders in self._holders_by_word(f"\n{word}"):
+            for holders in self._holders(word, from_start=True, to_end=False).each():
                 for entity_id in holders:
                     counts[entity_id] = counts.get(entity_id, 0) + 1
             hits = counts if hits is None else {i: hits[i] + n for i, n in counts.items() if i in hits}
@@ -243,7 +251,7 @@ class TextIndex:
         weights: dict[str, float] = {}
         scores: dict[int, float] = {}
         for word in telling:
-            holders = self._holders(word, from_start=True, to_end=True)
+            holders = self._holders(word, from_start=True, to_end=True).united()
             if holders:
                 weight = weights[word] = math.log(1 + (self.documents - len(holders) + 0.5) / (len(holders) + 0.5))
                 for entity_id in holders:
@@ -263,17 +271,48 @@ class TextIndex:
         return score
 
 
-def _united(holders: list[Collection[int]]) -> list[int]:
-    """All of these, each once, in order; the common case of one packed word costs nothing."""
-    telling = [some for some in holders if some]
-    if len(telling) == 1 and isinstance(telling[0], list):
-        return telling[0]
-    return sorted(set().union(*telling))
+class Holders:
+    """The entities with any of some words: for each word those packed, in order, of which the hidden no longer
+    count, and those that changed since. Nothing is unpacked before it is asked for."""
+
+    __slots__ = ("_hidden", "_live", "_packed")
+
+    def __init__(self, packed: list[Sequence[int]], hidden: set[int], live: list[set[int]]) -> None:
+        self._packed = packed
+        self._hidden = hidden
+        self._live = live
+
+    def cover(self, documents: int) -> bool:
+        """Is this every entity, as one word tells?"""
+        return not self._hidden and len(self._packed) == 1 and len(self._packed[0]) == documents
+
+    def each(self) -> Iterator[Collection[int]]:
+        """Word by word."""
+        hidden = self._hidden
+        for holders in self._packed:
+            yield [i for i in holders if i not in hidden] if hidden else holders
+        yield from self._live
+
+    def united(self) -> list[int]:
+        """All of them, each once, in order; the common case of one packed word costs nothing."""
+        telling = [some for some in self.each() if some]
+        if len(telling) == 1 and not isinstance(telling[0], set):
+            return list(telling[0])
+        return sorted(set().union(*telling))
+
+    def among(self, found: Collection[int]) -> list[int]:
+        """Those of these, in their order. Many are looked up in few as few in many: the smaller side is walked."""
+        if SEARCH_COST * len(found) * len(self._packed) < sum(map(len, self._packed)):
+            return [entity_id for entity_id in found if self._has(entity_id)]
+        held = set().union(*self.each())
+        return [entity_id for entity_id in found if entity_id in held]
+
+    def _has(self, entity_id: int) -> bool:
+        if any(entity_id in some for some in self._live):
+            return True
+        return entity_id not in self._hidden and any(_is_in(holders, entity_id) for holders in self._packed)
 
 
-def _both(candidates: list[int], allowed: Collection[int]) -> list[int]:
-    """The candidates that are allowed, in order (as both are); the smaller side is walked through."""
-    if len(candidates) < 4 * len(allowed):
-        return [entity_id for entity_id in candidates if entity_id in allowed]
-    last = len(candidates) - 1
-    return [i for i in allowed if candidates[min(bisect_left(candidates, i), last)] == i]
+def _is_in(holders: Sequence[int], entity_id: int) -> bool:
+    place = bisect_left(holders, entity_id)
+    return place < len(holders) and holders[place] == entity_id

@@ -48,14 +48,21 @@ class Words:
         start = self._starts[index]
         return self.vocabulary[start : self.vocabulary.index("\n", start)]
 
-    def holders(self, index: int) -> list[int]:
+    def holders(self, index: int) -> Sequence[int]:
         """The entities with this word, in order of id."""
-        found: list[int] = self._holders[self._offsets[index] : self._offsets[index + 1]].tolist()
+        found: Sequence[int] = self._holders[self._offsets[index] : self._offsets[index + 1]]
         return found
 
-    def holders_of(self, word: str) -> list[int]:
+    def holders_of(self, word: str) -> Sequence[int]:
         index = bisect_left(range(len(self)), word, key=self.word)
-        return self.holders(index) if index < len(self) and self.word(index) == word else []
+        return self.holders(index) if index < len(self) and self.word(index) == word else ()
+
+    def beginning_with(self, part: str) -> Iterator[int]:
+        """Indexes of the words that begin with a part: they stand side by side."""
+        index = bisect_left(range(len(self)), part, key=self.word)
+        while index < len(self) and self.vocabulary.startswith(part, self._starts[index]):
+            yield index
+            index += 1
 
     def matching(self, pattern: str) -> Iterator[int]:
         """Indexes of the words matching a pattern in which a line end stands for the end of a word."""

@@ -196,5 +196,9 @@ class ColdStore(Store, Protocol):
     def wants_snapshot(self) -> bool:
         """Should `settle` get a quiet moment though nothing was written?"""
 
+    def append(self, entry: Entry) -> bool:
+        """Write what follows what the graph has seen, if nobody wrote meanwhile and it can be done at once: one
+        step instead of begin, look and commit. False: nothing was written."""
+
     def leave_off(self) -> None:
         """This process ends: what another thread makes for the next start, or loads, is not worth waiting for."""

@@ -5,7 +5,7 @@ is decided by its tool."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Sequence
 from typing import Any
 
 from mcp_memory.facts import Entity, Observation, Relation
@@ -50,16 +50,23 @@ def plain_relation(graph: View, relation: Relation) -> dict[str, Any]:
 
 def shown_relation(graph: View, relation: Relation) -> dict[str, Any]:
     """A relation with the id that ends or revives it, and what else is known of it."""
-    shown: dict[str, Any] = {"id": relation.id, **plain_relation(graph, relation)}
+    return _shown(relation, graph.name_of(relation.source), graph.name_of(relation.target))
+
+
+def shown_relations(graph: View, relations: Sequence[Relation]) -> list[dict[str, Any]]:
+    """Several of them: their names are looked up at once."""
+    sources = graph.names_of([relation.source for relation in relations])
+    targets = graph.names_of([relation.target for relation in relations])
+    return list(map(_shown, relations, sources, targets))
+
+
+def _shown(relation: Relation, source: str, target: str) -> dict[str, Any]:
+    shown = {"id": relation.id, "from": source, "to": target, "relationType": relation.relation_type}
     if relation.context:
         shown["context"] = relation.context
     if relation.ended_at:
         shown["endedAt"] = relation.ended_at
     return shown
-
-
-def shown_relations(graph: View, relations: Iterable[Relation]) -> list[dict[str, Any]]:
-    return [shown_relation(graph, relation) for relation in relations]
 
 
 def shown_observation(observation: Observation) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Draft:
         self, name: str, texts: Sequence[str], entity_type: str | None = None, status: str | None = None
     ) -> Sequence[str] | None:
         """A new entity and the texts it starts with; None when one of that name exists already."""
-        known = self.graph.ids.get(name)
+        known = self.graph.ids[name]
         if name in self.ids or (known is not None and known not in self.graph.placeholders):
             return None
         if len(texts) > 1:
@@ -72,7 +72,7 @@ class Draft:
         if fresh:
             believed.update(dict.fromkeys(fresh))
             self._next_observation += len(fresh)
-            entity_id = self.ids[name] if name in self.ids else self.graph.ids[name]
+            entity_id = self.ids.get(name) or self.graph[name].id
             self.changes.append(ObservationsAdded(entity_id, first, fresh, kind))
         return fresh, first
 

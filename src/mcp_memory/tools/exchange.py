@@ -12,7 +12,7 @@ import msgspec
 
 from mcp_memory import drawing
 from mcp_memory.changes import Plan
-from mcp_memory.desk import Said
+from mcp_memory.desk import Pieces, Said
 from mcp_memory.facts import ACTIVE, BadInput, MemoryFault, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
@@ -201,13 +201,12 @@ _drawings: WeakKeyDictionary[Graph, tuple[int, dict[str, str]]] = WeakKeyDiction
 
 
 @tool
-def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json") -> Said:
+def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json") -> Said | Pieces:
     """The whole graph as one text: json, a mermaid flowchart, or dot for Graphviz. Large; to look at a part, use
     extract_subgraph."""
     if format == "json":
-        everything = everything_json(graph)
-        content = b"".join((b'{"format":"json","content":"', *everything.escaped, b'"}'))
-        return Said(b"".join(everything.plain).decode(), msgspec.Raw(content))
+        escaped = everything_json(graph).escaped
+        return Pieces([b'{"format":"json","content":"', *escaped, b'"}'], escaped)
     text = _drawing(graph, format)
     return Said(text, {"format": format, "content": text})
 

@@ -9,7 +9,7 @@ from mcp_memory.curation.report import pending_in
 from mcp_memory.desk import Pieces
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
-from mcp_memory.tools.dialects import shown_observation, shown_relation, shown_relations
+from mcp_memory.tools.dialects import shown_observation, shown_relations
 from mcp_memory.tools.inputs import Name, Names, Offset
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.rendering import (
@@ -85,8 +85,11 @@ def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str,
     answer = {
         "entity": detailed_entity(graph, entity, history),
         "degree": len(relations),
-        "neighbors": [graph.name_of(other) for other in neighbors],
-        "relations": [{**shown_relation(graph, r), "direction": _direction(entity, r.source)} for r in relations],
+        "neighbors": list(graph.names_of(neighbors)),
+        "relations": [
+            {**shown, "direction": _direction(entity, relation.source)}
+            for shown, relation in zip(shown_relations(graph, relations), relations, strict=True)
+        ],
     }
     pending = pending_in(entity.active(), graph.examined)
     if pending:

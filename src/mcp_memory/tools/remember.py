@@ -12,7 +12,7 @@ from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import plain_entity
 from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import Addition, Additions, Entities, RelationInput, Relations
-from mcp_memory.tools.inverses import automatic_context, inverse_of
+from mcp_memory.tools.inverses import INVERSES, automatic_context
 from mcp_memory.tools.registry import tool
 
 
@@ -70,6 +70,7 @@ class Linking:
         self.graph = graph
         self.changes: list[AnyChange] = []
         self._end = graph.id_of if draft is None else draft.id_of
+        self._known = graph.relation_id
         self._next = graph.next_relation
         self._linked: set[tuple[int, int, str]] = set()
 
@@ -79,14 +80,15 @@ class Linking:
         if source is None or target is None:
             missing = given.source if source is None else given.target
             return {"error": f"Entity not found: {missing}"}
-        relation_id = self.relate(source, target, given.relation_type, given.context or None)
+        kind = given.relation_type
+        relation_id = self.relate(source, target, kind, given.context or None)
         if relation_id is None:
-            said = {"from": given.source, "to": given.target, "relationType": given.relation_type}
+            said = {"from": given.source, "to": given.target, "relationType": kind}
             return {**said, "error": "Relation already exists"}
-        inverse = inverse_of(given.relation_type)
+        inverse = INVERSES.get(kind)
         if inverse is not None:
-            self.relate(target, source, inverse, automatic_context(given.relation_type))
-        shown = {"id": relation_id, "from": given.source, "to": given.target, "relationType": given.relation_type}
+            self.relate(target, source, inverse, automatic_context(kind))
+        shown = {"id": relation_id, "from": given.source, "to": given.target, "relationType": kind}
         if given.context:
             shown["context"] = given.context
         return shown
@@ -94,16 +96,17 @@ class Linking:
     def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
         """The id of a relation that is now active, or None where it was so already."""
         triple = (source, target, relation_type)
-        known = self.graph.relation(*triple)
-        if triple in self._linked or (known is not None and known.is_active):
+        known = self._known(source, target, relation_type)
+        if triple in self._linked or (known is not None and self.graph.relations[known].is_active):
             return None
         self._linked.add(triple)
         if known is not None:
-            self.changes.append(RelationRevived(known.id, context))
-            return known.id
-        self.changes.append(RelationCreated(self._next, *triple, context))
-        self._next += 1
-        return self._next - 1
+            self.changes.append(RelationRevived(known, context))
+            return known
+        made = self._next
+        self._next = made + 1
+        self.changes.append(RelationCreated(made, source, target, relation_type, context))
+        return made
 
 
 @tool

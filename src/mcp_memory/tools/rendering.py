@@ -13,7 +13,7 @@ import msgspec
 from mcp_memory.desk import Pieces
 from mcp_memory.facts import Relation, UnknownEntity
 from mcp_memory.graph import PAGE_BITS, Graph
-from mcp_memory.tools.dialects import plain_entity, shown_relation
+from mcp_memory.tools.dialects import plain_entity, shown_relations
 from mcp_memory.views import View
 
 # A fragment is about 200 bytes: beyond this many the hot ones are found again soon enough.
@@ -47,12 +47,13 @@ def entity_or_null(graph: View, name: str) -> bytes:
 
 def entities_json(graph: View, entity_ids: Iterable[int]) -> list[bytes]:
     """These entities, in this order."""
-    name_of, fragments = graph.name_of, graph.fragments
-    return [fragments.get(name) or make_fragment(graph, name) for name in map(name_of, entity_ids)]
+    ready = graph.fragments.get
+    return [ready(name) or make_fragment(graph, name) for name in graph.names_of(entity_ids)]
 
 
-def relations_json(graph: View, relations: Iterable[Relation]) -> list[bytes]:
-    return [encode(shown_relation(graph, relation)) for relation in relations]
+def relations_json(graph: View, relations: Sequence[Relation]) -> list[bytes]:
+    """These relations, comma between comma, in one piece."""
+    return [encode(shown_relations(graph, relations))[1:-1]] if relations else []
 
 
 def graph_json(entities: Sequence[bytes], relations: Sequence[bytes], **more: Any) -> bytes:
@@ -108,7 +109,7 @@ def _relation_pages(graph: Graph) -> Iterator[Page]:
     return _pages(
         graph.relation_pages,
         graph.next_relation,
-        lambda first, last: [shown_relation(graph, r) for r in graph.relations.between(first, last) if r.is_active],
+        lambda first, last: shown_relations(graph, [r for r in graph.relations.between(first, last) if r.is_active]),
     )
 
 
@@ -125,4 +126,4 @@ def _pages(ready: dict[int, Page], end: int, shown: Callable[[int, int], list[di
 
 def is_everything(graph: Graph, entity_ids: Sequence[int]) -> bool:
     """Are these all entities, in order of creation?"""
-    return len(entity_ids) == graph.entity_count and all(map(int.__lt__, entity_ids, entity_ids[1:]))
+    return len(entity_ids) == graph.entity_count and sorted(entity_ids) == entity_ids

@@ -121,12 +121,12 @@ def unknown_tool(session: Session, ident: bytes, name: str) -> list[bytes]:
 
 def told(session: Session, era: Era, ident: bytes, answer: Answer) -> list[bytes]:
     """The reply that carries a tool's answer, after the notices of what the call changed."""
-    structured = answer.structured
+    body = answer.body
     parts = [b'{"jsonrpc":"2.0","id":', ident, b',"result":{"content":', *_content(answer)]
     holds = era.structured
-    if structured is not None and holds != NOTHING and (holds == ANYTHING or structured.startswith(b"{")):
+    if body is not None and holds != NOTHING and (holds == ANYTHING or body[0].startswith(b"{")):
         parts.append(b',"structuredContent":')
-        parts.append(structured)
+        parts += body
     if answer.is_error:
         parts.append(b',"isError":true')
     parts.append(session.offer.stateless_end if era.stateless else b"}")

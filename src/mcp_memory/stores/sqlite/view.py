@@ -53,6 +53,9 @@ class SqlView:
     def name_of(self, entity_id: int) -> str:
         return str(self._run(SQL.name, (entity_id,)).get)
 
+    def names_of(self, entity_ids: Iterable[int]) -> Iterator[str]:
+        return map(self.name_of, entity_ids)
+
     def __getitem__(self, name: str) -> Entity:
         entity = self.find(name)
         if entity is None:

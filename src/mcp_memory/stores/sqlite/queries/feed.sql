@@ -1,6 +1,13 @@
 -- append --
 insert into change (seq, at, origin, tool, part, body, was) values (?, ?, ?, ?, ?, ?, ?)
 
+-- append_next --
+-- Only if nothing was written since; what history let go of was written all the same.
+insert into change (seq, at, origin, tool, part, body, was)
+select ?1, ?2, ?3, ?4, ?5, ?6, ?7
+ where coalesce((select max(seq) from change),
+                (select cast(value as integer) from space_state where key = 'feed_floor'), 0) = ?1 - 1
+
 -- news --
 select seq, at, body, origin, tool, part from change where seq > ? order by seq
 
