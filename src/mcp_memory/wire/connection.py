@@ -34,6 +34,7 @@ class Connection(asyncio.Protocol):
     """One client's bytes. Subclasses know what the bytes mean."""
 
     transport: asyncio.Transport
+    delivers_when_gone = False
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -153,7 +154,7 @@ class Connection(asyncio.Protocol):
     def send(self, lines: list[bytes], to: Any = None) -> None:
         """For a worker: have these delivered, once the client has taken what came before."""
         self._room.wait()
-        if not lines or self.is_gone:
+        if not lines or (self.is_gone and not self.delivers_when_gone):
             return
         self._room.clear()
         try:
@@ -162,7 +163,7 @@ class Connection(asyncio.Protocol):
             self._room.set()
 
     def _deliver(self, lines: list[bytes], to: Any) -> None:
-        if not self.is_gone:
+        if not self.is_gone or self.delivers_when_gone:
             self.deliver(lines, to)
         if not self.is_clogged or self.is_gone:
             self._room.set()

@@ -1,7 +1,8 @@
 """What a client over HTTP is waiting for: the answer to a request, or news on a stream.
 
 An answer goes out as JSON. It becomes a stream of events when something must be said before it, when the
-client takes nothing else, or when it takes so long that a proxy might lose patience."""
+client takes nothing else, or when it takes so long that a proxy might lose patience. Of a client that shook
+hands the events are taped: when its connection breaks off, it asks for the rest by the last id it saw."""
 
 from __future__ import annotations
 
@@ -25,11 +26,15 @@ from mcp_memory.wire.news import is_news
 from mcp_memory.wire.session import UNSUPPORTED_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mcp_memory.wire.http import HttpConnection
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.streamable import Client
+    from mcp_memory.wire.tape import Event
 
 SILENCE_SECONDS = 15.0
+EMPTY_EVENTS_SINCE = "2025-11-25"
 # In the stateless revision the status tells what went wrong before a tool was reached.
 STATUSES = {
     PARSE_ERROR: 400,
@@ -66,6 +71,7 @@ class Exchange:
         self._owes_news = False
         self._allowance = connection.allowance
         self._is_counted = ""
+        self.stream = b""  # its name on the client's tape
         self._spoke = connection.loop.time()
 
     @property
@@ -101,16 +107,23 @@ class Exchange:
         if self.client is not None and self.client.streams and is_news(line):
             self.client.streams[-1].tell([line])  # each message goes out on one stream only
         elif self.takes_events:
-            self._stream()
-            self.connection.send_event(line)
+            self._say(line)
+
+    def _say(self, line: bytes) -> None:
+        """Send an event. If nobody is there it stands on the tape."""
+        self._stream()
+        client = self.client
+        ident = b"" if client is None else client.tape.add(self.stream, line, self._spoke)
+        if not self.connection.is_gone:
+            self.connection.send_event(line, ident)
 
     def _reply(self, line: bytes) -> None:
-        self._end()
         if self.is_stream or not self.takes_json:
-            self._stream()
-            self.connection.send_event(line)
-            self.connection.close_stream()
+            self._say(line)
+            self._end()
+            self._close()
         else:
+            self._end()
             self.connection.reply(Reply(self._status(line), line, JSON))
 
     def _status(self, line: bytes) -> int:
@@ -123,6 +136,26 @@ class Exchange:
         if not self.is_stream:
             self.is_stream = True
             self.connection.open_stream()
+            if self.client is not None:
+                self.stream = self.client.tape.begin(b"p")
+                prime(self.connection, self.client, self.stream)
+
+    def _close(self) -> None:
+        if self.client is not None:
+            self.client.tape.end(self.stream)
+        if not self.connection.is_gone:
+            self.connection.close_stream()
+
+    def move_to(self, connection: HttpConnection, missed: list[Event]) -> None:
+        """The client goes on listening here."""
+        before, self.connection = self.connection, connection
+        if before.exchange is self:
+            before.exchange = None
+            before.transport.abort()
+        connection.exchange = self
+        connection.open_stream()
+        for event in missed:
+            connection.send_event(event.line, event.ident)
 
     def worked(self) -> None:
         """The session has said everything; a request for news stays open, all else is at its end."""
@@ -136,7 +169,7 @@ class Exchange:
         self._end()
         if self.is_stream or (self.ident and self.takes_events):  # withdrawn: there is no reply
             self._stream()
-            self.connection.close_stream()
+            self._close()
         else:
             self.connection.reply(Reply(202))
 
@@ -164,8 +197,7 @@ class Exchange:
         else:
             self._owes_news = False
             for line in updates(self.session) if self.session.streams else ():
-                self._stream()
-                self.connection.send_event(line)
+                self._say(line)
 
     def resume(self) -> None:
         """The client reads again."""
@@ -181,6 +213,8 @@ class Exchange:
 
     def abandon(self) -> None:
         """The client has gone."""
+        if self.client is not None and self.is_stream and not self.is_over:
+            return  # it may come back for the rest
         if self.client is None and self.ident:
             self.session.receive(CANCEL % self.ident)
         self._end()
@@ -194,13 +228,22 @@ class Exchange:
             self.deliver(self.session.end())
 
 
+def prime(connection: HttpConnection, client: Client, stream: bytes) -> None:
+    """The first words of a stream: an id to come back with, where the revision knows of an event without a message."""
+    if client.session.era.version >= EMPTY_EVENTS_SINCE:
+        connection.send_event(b"", b"%b.0" % stream)
+    else:
+        connection.send_comment()  # some clients wait for the first byte of the body
+
+
 class Stream:
     """A GET of a client that shook hands: what happens beside its requests."""
 
     ends_with_its_client = True
     is_at_work = False
 
-    def __init__(self, connection: HttpConnection, client: Client) -> None:
+    def __init__(self, connection: HttpConnection, client: Client, missed: Iterable[Event] = ()) -> None:
+        """`missed`: events of a stream that broke off."""
         self.connection = connection
         self.client = client
         self._allowance = connection.allowance
@@ -208,11 +251,15 @@ class Stream:
         self._owes_news = False
         self._untold: dict[bytes, None] = {}  # what could not be sent; the same notice twice is one
         self._spoke = connection.loop.time()
+        self.stream = client.tape.begin(b"g")
         connection.exchange = self
         client.streams.append(self)
         connection.service.hearers.add(connection)
         connection.open_stream()
-        connection.send_comment()  # some clients wait for the first byte of the body
+        prime(connection, client, self.stream)
+        for event in missed:
+            connection.send_event(event.line, client.tape.add(self.stream, event.line, self._spoke))
+        self.hear(set())  # of what happened while nobody listened
 
     def tell(self, lines: list[bytes]) -> None:
         """Something has changed."""
@@ -220,7 +267,7 @@ class Stream:
         if not self.connection.is_clogged and self._untold:
             self._spoke = self.connection.loop.time()
             for line in self._untold:
-                self.connection.send_event(line)
+                self.connection.send_event(line, self.client.tape.add(self.stream, line, self._spoke))
             self._untold.clear()
 
     def hear(self, writers: set[object]) -> None:
@@ -245,6 +292,7 @@ class Stream:
     def abandon(self) -> None:
         if self in self.client.streams:
             self.client.streams.remove(self)
+            self.client.tape.end(self.stream)
             self._allowance.streams -= 1
 
     def give_up(self) -> None:

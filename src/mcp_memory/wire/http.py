@@ -121,6 +121,7 @@ class HttpConnection(Connection):
     """A client's requests, one after the other."""
 
     exchange: Exchange | Stream | None
+    delivers_when_gone = True  # to the tape
 
     def __init__(self, service: Service, endpoint: Endpoint) -> None:
         super().__init__(service)
@@ -337,8 +338,12 @@ class HttpConnection(Connection):
             b"".join((STATUS_LINES[200], b"date: ", self.service.date, b"\r\n", EVENTS, cors, ending, b"\r\n"))
         )
 
-    def send_event(self, message: bytes) -> None:
-        self._write_piece(b"event: message\ndata: " + message + b"\n\n")
+    def send_event(self, message: bytes, ident: bytes = b"") -> None:
+        if not message:
+            self._write_piece(b"id: %b\ndata:\n\n" % ident)
+            return
+        name = b"id: %b\n" % ident if ident else b""
+        self._write_piece(b"".join((name, b"event: message\ndata: ", message, b"\n\n")))
 
     def send_comment(self) -> None:
         """Something to show that the stream is alive."""

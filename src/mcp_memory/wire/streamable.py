@@ -29,6 +29,7 @@ from mcp_memory.wire.jsonrpc import (
 from mcp_memory.wire.mirror import HEADER_MISMATCH, mismatch
 from mcp_memory.wire.pages import pages
 from mcp_memory.wire.session import META, UNSUPPORTED_VERSION, Session
+from mcp_memory.wire.tape import Shelf, Tape
 
 if TYPE_CHECKING:
     from mcp_memory.wire.http import HttpConnection, Request
@@ -58,8 +59,9 @@ NO_SESSION_ID = "Bad request: send the Mcp-Session-Id that initialize was answer
 class Client:
     """A client that shook hands: its conversation, its open streams, and what it is waiting for."""
 
-    def __init__(self, session: Session, now: float, caller: Caller = ANYBODY) -> None:
+    def __init__(self, session: Session, now: float, caller: Caller, tape: Tape) -> None:
         self.session = session
+        self.tape = tape
         self.caller = caller
         self.used = now
         self.streams: list[Stream] = []
@@ -78,6 +80,7 @@ class Endpoint:
         self.offer = service.offer
         self.clients: dict[bytes, Client] = {}
         self.gate = Gate(service)
+        self.shelf = Shelf()
         self.pages: dict[bytes, Page] = pages(self)
 
     # ── before the body ──────────────────────────────────────────────────────────────────────────
@@ -233,7 +236,7 @@ class Endpoint:
         if not session.shook_hands:
             return Reply(200, said, JSON)
         key = os.urandom(24).hex().encode()
-        self.clients[key] = Client(session, self.service.loop.time(), caller)
+        self.clients[key] = Client(session, self.service.loop.time(), caller, Tape(self.shelf))
         caller.allowance.sessions += 1
         return Reply(200, said, JSON + b"mcp-session-id: " + key + b"\r\n")
 
@@ -249,7 +252,9 @@ class Endpoint:
         return bool(idle)
 
     def _forget(self, key: bytes) -> None:
-        self.clients.pop(key).caller.allowance.sessions -= 1
+        client = self.clients.pop(key)
+        client.caller.allowance.sessions -= 1
+        client.tape.clear()
 
     def _client(self, key: bytes, caller: Caller) -> Client | None:
         client = self.clients.get(key)
@@ -278,9 +283,21 @@ class Endpoint:
         if isinstance(client, Reply):
             return client
         allowance = request.caller.allowance
-        if allowance.streams >= allowance.most or len(client.streams) >= MOST_STREAMS_OF_ONE_CLIENT:
+        if allowance.streams >= allowance.most:
             return TOO_MUCH
-        Stream(connection, client)
+        if len(client.streams) >= MOST_STREAMS_OF_ONE_CLIENT:
+            client.streams[0].finish()  # it has come back so often that the first are likely dead
+        said = client.tape.after(request.header(b"last-event-id"))
+        stream, missed = said if said is not None else (b"", [])
+        if not stream.startswith(b"p"):
+            Stream(connection, client, missed)
+        elif (exchange := next((each for each in client.exchanges if each.stream == stream), None)) is not None:
+            exchange.move_to(connection, missed)
+        else:  # it was answered meanwhile
+            connection.open_stream()
+            for event in missed:
+                connection.send_event(event.line, event.ident)
+            connection.close_stream()
         return None
 
     def _delete(self, request: Request) -> Reply:
@@ -292,6 +309,7 @@ class Endpoint:
             stream.finish()
         for exchange in client.exchanges:
             exchange.give_up()
+        client.tape.clear()
         return Reply(204)
 
 
