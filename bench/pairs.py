@@ -102,3 +102,73 @@ PAIRS: list[tuple[str, str, str]] = [
     (UNRELATED, "Vive en Lisboa desde 2021", "The linter forbids unused imports"),
     (UNRELATED, "Le gusta el senderismo en los Pirineos", "El contrato termina en diciembre"),
 ]
+
+# What two entities know, by topic; the last group goes with nothing.
+TOPICS: dict[str, dict[str, list[str]]] = {
+    "es": {
+        "arquitectura": [
+            "Stack: FastMCP + SQLite",
+            "MCP Memory v2 usa una arquitectura por capas",
+            "La arquitectura separa almacenamiento y servidor",
+            "El almacenamiento usa SQLite con WAL",
+            "El servidor MCP habla por stdio",
+            "La búsqueda vectorial usa sqlite-vec",
+            "El esquema SQLite tiene doce tablas",
+            "La capa de embeddings usa ONNX",
+        ],
+        "implementación": [
+            "97 tests passing",
+            "Query routing implementado",
+            "Los tests de integración tardan 40 segundos",
+            "Se añadieron tests para el splitter",
+            "Implementado el scoring límbico",
+            "Implementada la detección de duplicados",
+            "Falta implementar la exportación",
+            "Tests de concurrencia con 20 hilos",
+            "Refactor del módulo de scoring implementado",
+        ],
+        "despliegue": [
+            "Deploy: Vercel",
+            "URL: cachorro.space",
+            "El dominio cachorro.space se renueva en mayo",
+            "El despliegue en Vercel es automático",
+            "Vercel avisa por correo si falla el despliegue",
+            "La rama main se despliega en Vercel",
+            "El certificado del dominio es de Let's Encrypt",
+            "Los logs de despliegue se guardan 30 días",
+        ],
+        "": ["A Nolan le gustan los gatos", "Reunión semanal los martes", "El presupuesto es de 500 euros"],
+    },
+    "en": {
+        "design": [
+            "Stack is Astro 6 with Starlight",
+            "Built with Astro and Tailwind CSS",
+            "Astro islands are used for the charts",
+            "Charts are drawn with ECharts",
+            "Styling uses Tailwind utility classes",
+            "The theme colour is teal",
+        ],
+        "hosting": [
+            "Deployed on Vercel",
+            "Vercel preview for every pull request",
+            "Production deploys happen from main",
+            "Domain is cachorro.space",
+            "DNS is managed at Porkbun",
+            "The domain renews in May",
+        ],
+        "team": [
+            "Marta reviews every pull request",
+            "Jonas writes the release notes",
+            "The team meets on Tuesdays",
+            "Marta is on vacation in August",
+            "Jonas joined the team in 2023",
+            "Team chat happens on Matrix",
+        ],
+        "tests": [
+            "97 unit tests pass",
+            "End-to-end tests use Playwright",
+            "Tests run on every push",
+            "Coverage is at 91 percent",
+        ],
+    },
+}

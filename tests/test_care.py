@@ -226,3 +226,26 @@ def test_a_failure_is_made_up_for(opened: Open, monkeypatch: pytest.MonkeyPatch)
         assert not caretaker.hurry(0.3)
 
     assert flagged(call) == {TESTS[1]}
+
+
+def test_a_flag_stands_in_nobodys_way_when_something_is_taken_back(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0])])
+    add(call, "Ada", TESTS[1], TEAM[0])
+    assert flagged(call) == {TESTS[1]}
+    add(call, "Ada", TEAM[1])
+    assert flagged(call) == {TESTS[1], TEAM[1]}
+
+    assert [one["tool"] for one in call("history")["calls"]] == [
+        "flag_duplicates",
+        "add_observations",
+        "flag_duplicates",
+        "add_observations",
+        "create_entities",
+    ]
+    assert call("history", tool="flag_duplicates")["calls"][0]["by"] == "mcp-memory"
+    assert [one["tool"] for one in call("undo")["undone"]] == ["add_observations"]
+    assert call("get_entity", name="Ada")["observations"] == [*TESTS, TEAM[0]]
+    assert flagged(call) == {TESTS[1]}
+    call("undo", call=2)
+    assert call("get_entity", name="Ada")["observations"] == [TESTS[0]]

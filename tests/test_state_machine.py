@@ -213,6 +213,34 @@ class Machine(RuleBasedStateMachine):
         assert sorted(replaced) == sorted(things[target].replaced)
         things[target].texts, things[target].replaced = believed, replaced
 
+    @rule(pair=st.tuples(names, names), places=st.lists(st.integers(0, 3), min_size=1, max_size=2, unique=True))
+    def split(self, pair: tuple[str, str], places: list[int]) -> None:
+        whole, part = pair
+        things = self.model.things
+        known = things[whole].texts if whole in things else []
+        told = [known[place] for place in places if place < len(known)]
+        approved = [{"name": part, "entity_type": "Part", "observations": told}]
+        try:
+            result = self.call("execute_entity_split", entity_name=whole, approved_splits=approved)["result"]
+        except Refused:
+            assert not told or whole == part or (part in things and not set(told).isdisjoint(things[part].texts))
+            return
+        assert (result["moved_observations"], result["original_observations_remaining"]) == (
+            len(told),
+            len(known) - len(told),
+        )
+        parts = things.setdefault(part, Thing("Part", "activo"))
+        things[whole].texts = [text for text in known if text not in told]
+        parts.texts += told
+        self.model.link(whole, "contiene", part)
+        # What moved along as history, and in which order both stand now, the model does not know.
+        before = sorted(things[whole].replaced + parts.replaced)
+        for name in pair:
+            _, _, believed, replaced = seen_in(self.space.graph())[0][name]
+            assert sorted(believed) == sorted(things[name].texts)
+            things[name].texts, things[name].replaced = believed, replaced
+        assert sorted(things[whole].replaced + parts.replaced) == before
+
     @rule(
         good=st.lists(st.tuples(names, texts), max_size=3), linked=st.lists(st.tuples(names, types, names), max_size=2)
     )
@@ -290,7 +318,11 @@ class DatabaseMachine(Machine):
     def supersede(self, name: str, text: str, place: int) -> None:
         thing = self.model.things.get(name)
         old = thing.texts[place] if thing is not None and place < len(thing.texts) else "never said"
-        allowed = thing is not None and old in thing.texts and text not in thing.texts
+        known = None
+        if thing is not None and text in thing.texts:
+            known = next(seen for seen in self.space.graph()[name].active() if seen.text == text)
+        is_new = known is None or (text != old and known.supersedes is None)
+        allowed = thing is not None and old in thing.texts and is_new
         try:
             self.call("add_observations", name=name, observations=[text], kind="milestone", supersedes=old)
         except Refused:
@@ -299,7 +331,7 @@ class DatabaseMachine(Machine):
         assert allowed and thing is not None
         thing.texts.remove(old)
         thing.replaced.append(old)
-        thing.texts.append(text)
+        thing.believe([text])
         order = [seen.text for seen in self.space.graph()[name].observations if seen.superseded_at is not None]
         assert sorted(order) == sorted(thing.replaced)
         thing.replaced = order  # in order of arrival, which the model does not know of what was replaced
@@ -315,6 +347,24 @@ class DatabaseMachine(Machine):
         if self.model.links[triple]:
             for one in self.model.pair(triple):
                 self.model.links[one] = False
+
+    @rule(name=names, content=st.sampled_from(["She matters", "Nobody knows"]))
+    def reflect(self, name: str, content: str) -> None:
+        try:
+            result = self.call("add_reflection", target_type="entity", target_id=name, content=content)["result"]
+        except Refused:
+            assert name not in self.model.things
+            return
+        assert (result["target"], result["content"]) == (name, content)
+        told = self.call("describe_entity", name=name)["entity"]["reflections"]
+        assert told[-1]["id"] == result["id"]
+
+    @rule()
+    def look_at_everything(self) -> None:
+        """Readers of all kinds; that they change nothing is an invariant."""
+        self.call("consolidation_report")
+        self.call("find_split_candidates")
+        self.call("search_reflections", query="matters")
 
     @rule(name=names, status=st.sampled_from(["activo", "archivado"]))
     def change_status(self, name: str, status: str) -> None:

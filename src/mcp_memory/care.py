@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.curation.curator import Curator, Meanings
 from mcp_memory.facts import MemoryFault, Observation
+from mcp_memory.search.times import seconds_of
 
 if TYPE_CHECKING:
     from mcp_memory.embedding.engine import Engine
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mcp_memory")
 
+# Who it was, in the history.
+SERVER = "mcp-memory"
 # So long after the last write it is quiet enough to load a model for it; but nothing waits longer than the second.
 QUIET_SECONDS, LONGEST_SECONDS = 2.0, 30.0
 # Who wants to see flags waits so long for them: a report, and a look at one entity.
@@ -201,7 +204,7 @@ class Caretaker:
                 ]
             )
 
-        self._space.commit(plan, tool=FLAGGING)
+        self._space.commit(plan, SERVER, FLAGGING)
 
     def _reach(self, newest: int) -> None:
         """Everything up to this observation was looked at."""
@@ -237,7 +240,7 @@ def curator_of(space: Space) -> Curator:
         uses=uses,
         missing=lambda: _missing(space),
         examined=lambda: _examined(space),
-        now=time.time,
+        now=lambda: seconds_of(space.clock()) or time.time(),
     )
 
 

@@ -206,6 +206,24 @@ def test_an_observation_can_supersede_another_by_id_or_by_text(keep: Caller) -> 
     )
 
 
+def test_what_is_known_already_can_supersede_what_it_replaces(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "due in March", "due in May", "due in June")])
+
+    answer = keep("add_observations", name="Ada", observations=["due in May"], supersedes="due in March")
+
+    assert answer == {"entity": person("Ada", "due in May", "due in June")}
+    history = keep("describe_entity", name="Ada", history=True)["entity"]["observations"]
+    assert [(seen["id"], seen.get("supersedes"), "superseded_at" in seen) for seen in history] == [
+        (1, None, True),
+        (2, 1, False),
+        (3, None, False),
+    ]
+    again = {"name": "Ada", "supersedes": "due in June"}
+    assert "already" in keep.refusal("add_observations", observations=["due in May"], **again)
+    assert "Nothing was given" in keep.refusal("add_observations", observations=["due in June"], **again)
+    assert "Nothing was given" in keep.refusal("add_observations", observations=[], **again)
+
+
 def test_what_was_superseded_can_be_told_again(keep: Caller) -> None:
     keep("create_entities", entities=[person("Ada", "lives in London")])
     keep("add_observations", name="Ada", observations=["lives in Turin"], supersedes="lives in London")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_memory.curation.split import Analysis, Grown, grown
-from mcp_memory.search.times import DAY, seconds_of
+from mcp_memory.search.times import DAY, day_of, seconds_of
 
 if TYPE_CHECKING:
     from mcp_memory.facts import Entity, Observation
@@ -61,18 +61,27 @@ def survey(
     """Look at every entity once. `examined`: the last observation that was compared with those before it."""
     found = Survey()
     least = min(thresholds.values())
+    since = now - stale_days * DAY
+    # Most entities changed since, and their texts say so: what is older is asked exactly.
+    day = day_of(since + DAY)
     for entity in entities:
-        active = entity.active()
+        observations = entity.observations
+        count = 0
+        for seen in observations:
+            if seen.superseded_at is None:
+                count += 1
+                if seen.similarity_flag:
+                    found.flagged.append(Flagged(entity.name, seen.text, seen.similarity_flag, seen.id))
         found.entities += 1
-        found.observations += len(active)
-        found.pending += pending_in(active, examined)
-        if len(active) > least and (one := grown(entity, thresholds)).is_large:
+        found.observations += count
+        if not observations:
+            continue
+        if observations[-1].id > examined:
+            found.pending += pending_in(entity.active(), examined)
+        if count > least and (one := grown(entity, thresholds)).is_large:
             found.large.append(one)
-        found.flagged += [
-            Flagged(entity.name, seen.text, seen.similarity_flag, seen.id) for seen in active if seen.similarity_flag
-        ]
-        if entity.observations and entity.status != ARCHIVED:
-            stale = _stale(entity, len(active), uses.get(entity.name), now, stale_days)
+        if entity.updated_at <= day and entity.status != ARCHIVED:
+            stale = _stale(entity, count, uses.get(entity.name), now, since)
             if stale is not None:
                 found.stale.append(stale)
     # Never used before long unused, the oldest first.
@@ -91,12 +100,12 @@ def _days_since(one: Stale) -> int:
     return one.changed_days_ago if one.last_accessed_days_ago is None else one.last_accessed_days_ago
 
 
-def _stale(entity: Entity, count: int, use: Use | None, now: float, stale_days: float) -> Stale | None:
+def _stale(entity: Entity, count: int, use: Use | None, now: float, since: float) -> Stale | None:
     """An entity that was neither used nor changed for so long. What is new is not stale, however little used."""
-    if use is not None and (use.count > LITTLE_USED or now - use.last <= stale_days * DAY):
+    if use is not None and (use.count > LITTLE_USED or use.last >= since):
         return None
     changed = seconds_of(entity.updated_at)
-    if changed is None or now - changed <= stale_days * DAY:
+    if changed is None or changed >= since:
         return None
     accessed = None if use is None or not use.count else int((now - use.last) / DAY)
     uses = 0 if use is None else use.count

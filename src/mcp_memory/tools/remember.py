@@ -131,9 +131,8 @@ def add_observations(
     old = None if supersedes is None else _replaced(entity, supersedes)
     fresh, first = draft.observe(name, texts, kind)
     if old is not None:
-        if not fresh:
-            raise BadInput("Nothing new was given that could supersede the old observation.")
-        draft.changes.append(ObservationSuperseded(entity.id, old, first + len(fresh) - 1))
+        by = first + len(fresh) - 1 if fresh else _known(entity, texts, old)
+        draft.changes.append(ObservationSuperseded(entity.id, old, by))
     return Plan(draft.changes, lambda graph: {"entity": plain_entity(graph[name])})
 
 
@@ -146,6 +145,16 @@ def _add_to_several(graph: Graph, additions: list[str | Addition]) -> Plan:
         added, _ = draft.observe(addition.entity_name, addition.contents)
         results.append({"entityName": addition.entity_name, "addedObservations": added})
     return Plan(draft.changes, {"results": results})
+
+
+def _known(entity: Entity, texts: list[str], old: int) -> int:
+    """The active observation of the last of these texts: it was added before somebody saw that it replaces another."""
+    seen = next((seen for seen in entity.active() if texts and seen.text == texts[-1]), None)
+    if seen is None or seen.id == old:
+        raise BadInput("Nothing was given that could supersede the old observation.")
+    if seen.supersedes is not None:
+        raise BadInput(f"{seen.text!r} supersedes another observation already. Delete the old one, or word it anew.")
+    return seen.id
 
 
 def _replaced(entity: Entity, supersedes: int | str) -> int:
