@@ -96,7 +96,10 @@ def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str,
         answer["flags_pending"] = pending
     if history:
         ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active]
-        answer["endedRelations"] = [{**shown_relation(graph, r), "createdAt": r.created_at} for r in ended]
+        answer["endedRelations"] = [
+            {**shown, "createdAt": relation.created_at}
+            for shown, relation in zip(shown_relations(graph, ended), ended, strict=True)
+        ]
     return answer
 
 
