@@ -14,6 +14,7 @@ from mcp_memory.assembly import open_space
 from mcp_memory.search.matrix import Matrix
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors, windowed
 from mcp_memory.space import Space
+from mcp_memory.stores.vectors import KeptVectors
 from tests.conftest import Caller, link, person
 from tests.embedding.hub import DIMENSION, FILES
 
@@ -63,6 +64,13 @@ def test_what_was_written_deleted_superseded_or_moved_is_so_in_the_vectors(pets:
     vectors = vectors_of(space)
     assert vectors.of([dog])[1] == [dog]
     assert nearest(space, "a kitten catching a mouse") == observation(space, "The cat hunts mice")
+
+    pets("merge_entities", source="Ada", target="Berta")
+    bank = observation(space, "Interest rates were raised by the bank")
+    assert nearest(space, "financial markets") == bank
+    pets("delete_entities", entityNames=["Berta"])
+    assert vectors_of(space).of([bank])[1] == [bank]
+    assert len(vectors_of(space)._wanted[OBSERVATION]) == 0
 
 
 def test_vectors_of_both_runs_are_the_same_and_the_second_embeds_nothing(pets: Caller, space: Space) -> None:
@@ -309,3 +317,98 @@ def test_a_server_embeds_behind_writes_before_anybody_searches(tmp_path: Path, m
 
     assert sum(kept(space).values()) >= 1
     space.close()
+
+
+# ── large spaces ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_large_space_maps_its_rows_and_looks_up_only_what_changed(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_memory.search.vectors.MAPPED_FROM", 10)
+    mapped = database.with_name("memory.db-vectormap")
+    space = open_space(database)
+    call = Caller(space)
+    call("create_entities", entities=[person(f"P{n}", f"dog {n} likes tea", f"he has {n} cats") for n in range(10)])
+    vectors = vectors_of(space)
+    vectors._tidy()
+    before = {seen.id: vectors.of([seen.id])[0] for entity in space.graph().entities() for seen in entity.active()}
+    call("delete_observations", deletions=[{"entityName": "P1", "observations": ["dog 1 likes tea"]}])
+    call("delete_entities", entityNames=["P2"])
+    space.close()
+    assert mapped.exists()
+
+    looked_up: list[int] = []
+
+    def find(self: KeptVectors, stamp: str, keys: list[int]) -> dict[int, bytes]:
+        looked_up.extend(keys)
+        return {}
+
+    monkeypatch.setattr(KeptVectors, "find", find)
+    space = open_space(database)
+    changeover = space.meaning.changeover()
+    assert changeover is not None
+    monkeypatch.setattr(changeover.serving, "nudge", lambda: None)
+    with space.reading() as graph:
+        changeover.refresh(graph)
+        ids = [seen.id for entity in graph.entities() for seen in entity.active()]
+    rows, missing = changeover.serving.of(ids)
+    assert missing == [] and looked_up == []
+    assert np.array_equal(rows, np.concatenate([before[ident] for ident in ids]))
+    assert len(changeover.serving._wanted[OBSERVATION]) == len(ids) == 17
+    assert [ident for ident, _ in changeover.serving.nearest(rows[3], 1)] == [ids[3]]
+    monkeypatch.undo()
+    call = Caller(space)
+    call("add_observations", observations=[{"entityName": "P3", "contents": ["a bank by the river"]}])
+    assert nearest(space, "where money is kept") == observation(space, "a bank by the river")
+    space.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage", b"MCPMEM vectors 1\n{}"])
+def test_a_map_that_is_not_whole_is_passed_over(database: Path, damage: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    space = open_space(database)
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    vectors_of(space)
+    space.close()
+    database.with_name("memory.db-vectormap").write_bytes(damage)
+
+    space = open_space(database)
+    assert nearest(space, "a warm drink") == observation(space, "likes tea")
+    assert told(space) == []
+    space.close()
+
+
+def clustered(count: int, dimension: int, seed: int) -> Any:
+    """Texts come in topics, and so do their vectors."""
+    dice = np.random.default_rng(seed)
+    topics = np.random.default_rng(0).normal(size=(200, dimension))
+    rows = topics[dice.integers(0, 200, count)] + dice.normal(size=(count, dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.astype(np.float32)
+
+
+def test_in_a_very_large_matrix_the_signs_pass_over_nothing_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = clustered(12_000, 128, 1)
+    matrix = Matrix(128)
+    matrix.put(range(1, len(rows) + 1), rows)
+    monkeypatch.setattr("mcp_memory.search.matrix.MANY_ROWS", 10_000)
+    monkeypatch.setattr("mcp_memory.search.matrix.PROMISING", 2000)
+    matrix.drop(range(1, 100))
+    matrix.put([5], rows[4:5])
+    rows[:4], rows[5:99] = 0, 0
+    found = 0
+    for query in clustered(40, 128, 2):
+        exact = set((np.argsort(-(rows @ query))[:10] + 1).tolist())
+        found += len(exact & {ident for ident, _ in matrix.nearest(query, 10)})
+    assert found >= 0.99 * 400
+
+
+@pytest.mark.parametrize("ident", [1, 300, 1 << 29])
+def test_any_number_may_be_an_id(ident: int) -> None:
+    matrix = Matrix(64)
+    row = random_rows(1)
+    matrix.put([ident], row, [7], [9])
+    assert matrix.rows([ident, ident + 1]).tolist() == [0, -1]
+    assert ident in matrix and matrix.of_owners([9]) == ([ident], [7], [9])
+    matrix.drop([ident])
+    assert matrix.rows([ident]).tolist() == [-1] and len(matrix) == 0

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from mcp_memory.embedding.numerics import Floats, numpy
 from mcp_memory.embedding.texts import entity_parts, entity_text
 from mcp_memory.facts import MemoryFault
-from mcp_memory.search.matrix import Matrix
+from mcp_memory.search.matrix import Matrix, Table
 
 if TYPE_CHECKING:
     from mcp_memory.embedding.engine import Engine
@@ -37,6 +38,10 @@ WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
 LOT, LOOK_UP = 256, 4096
 # Who finds the file locked tries again after so many seconds.
 PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
+# Entities whose texts are looked at while somebody waits.
+SOME_ENTITIES = 256
+# From so many observations on, their rows are written to a file that can be mapped.
+MAPPED_FROM = 20_000
 # Vectors made before those of texts that are no more are looked for.
 SWEPT_AFTER = 10_000
 
@@ -62,6 +67,12 @@ class VectorHome(Protocol):
     def sweep(self, stamp: str, living: Collection[int]) -> int:
         """Throw away vectors of texts that are no more; how many."""
 
+    def mapped(self, stamp: str, dimension: int) -> Table | None:
+        """The rows of observations as they were last written for mapping. Their keys tell what they are good for."""
+
+    def write_map(self, stamp: str, dimension: int, rows: int, pieces: Iterator[Callable[[], Array]]) -> None:
+        """Write them: whole or not at all."""
+
 
 def key_of(*parts: str) -> int:
     """The digest of a text, as an integer that a database holds."""
@@ -70,44 +81,56 @@ def key_of(*parts: str) -> int:
 
 
 class Wanted:
-    """One kind of fact: which texts there are, and the rows of those that have a vector."""
+    """One kind of fact: the rows of those whose text has a vector, and those whose has none."""
 
-    def __init__(self, dimension: int) -> None:
-        self.matrix = Matrix(dimension)
-        self.keys: dict[int, int] = {}  # of every fact there is
-        self.owners: dict[int, list[int]] = {}  # entity -> its observations (entity or reflection: itself)
-        self.missing: dict[int, int] = {}  # fact without a vector -> its owner; the newest last
+    def __init__(self, dimension: int, table: Table | None = None) -> None:
+        self.matrix = Matrix(dimension, table)
+        self.missing: dict[int, tuple[int, int]] = {}  # fact -> key and owner; the newest last
+        self._waiting: dict[int, list[int]] = {}  # owner -> its facts among those
 
-    def follow(self, now: dict[int, dict[int, int]]) -> None:
+    def __len__(self) -> int:
+        return len(self.matrix) + len(self.missing)
+
+    def owners(self) -> set[int]:
+        return self.matrix.all_owners() | self._waiting.keys()
+
+    def follow(self, now: Mapping[int, Mapping[int, int]]) -> None:
         """Take in what these owners hold now: for each fact its key."""
-        present = {ident for keys in now.values() for ident in keys}
-        gone = [ident for owner in now for ident in self.owners.get(owner, ()) if ident not in present]
-        for ident in gone:  # what only moved is with its new owner, who is among these too
-            self.keys.pop(ident, None)
-            self.missing.pop(ident, None)
-        self.matrix.drop(gone)
-        for owner, keys in now.items():
-            for ident, key in keys.items():
-                if self.keys.get(ident) != key:
-                    self.matrix.drop((ident,))
-                    self.keys[ident] = key
-                    self.missing[ident] = owner
-                elif ident in self.missing:
-                    self.missing[ident] = owner
-            if keys:
-                self.owners[owner] = list(keys)
-            else:
-                self.owners.pop(owner, None)
+        present = {ident: (key, owner) for owner in sorted(now) for ident, key in now[owner].items()}
+        ids, keys, owners = self.matrix.of_owners(list(now))
+        known = dict(zip(ids, zip(keys, owners, strict=True), strict=True))
+        stale = [ident for ident, (key, _) in known.items() if ident not in present or present[ident][0] != key]
+        self.matrix.drop(stale)
+        for ident in stale:
+            del known[ident]
+        moved = [ident for ident, (_, owner) in known.items() if present[ident][1] != owner]
+        if moved:
+            self.matrix.give(moved, [present[ident][1] for ident in moved])
+        for owner in now:
+            for ident in self._waiting.pop(owner, ()):
+                self.missing.pop(ident, None)
+        for ident, (key, owner) in present.items():
+            if ident not in known:
+                self.missing[ident] = (key, owner)
+                self._waiting.setdefault(owner, []).append(ident)
 
     def put(self, found: Sequence[tuple[int, int, Array]]) -> list[int]:
         """Take in vectors, as far as the texts are still these; the facts that have got one."""
-        fresh = [(ident, vector) for ident, key, vector in found if self.keys.get(ident) == key]
-        ids = [ident for ident, _ in fresh]
-        for ident in ids:
-            self.missing.pop(ident, None)
+        fresh = [one for one in found if one[0] in self.missing and self.missing[one[0]][0] == one[1]]
+        ids = [ident for ident, _, _ in fresh]
         if ids:
-            self.matrix.put(ids, numpy().stack([vector for _, vector in fresh]).astype("f4"))
+            owners = [self.missing.pop(ident)[1] for ident in ids]
+            rows = numpy().stack([vector for _, _, vector in fresh]).astype("f4")
+            self.matrix.put(ids, rows, [key for _, key, _ in fresh], owners)
+            for owner in set(owners):
+                left = [ident for ident in self._waiting.pop(owner, ()) if ident in self.missing]
+                if left:
+                    self._waiting[owner] = left
         return ids
+
+    def living(self) -> set[int]:
+        """The keys of every text there is."""
+        return self.matrix.living()[1] | {key for key, _ in self.missing.values()}
 
 
 class Lot(NamedTuple):
@@ -137,7 +160,10 @@ class Vectors:
         self._graph: Graph | None = None
         self._touched: set[int] = set()
         self._linked: set[int] = set()
-        self._wanted = {kind: Wanted(engine.dimension) for kind in KINDS}
+        self._later: set[int] = set()  # entities whose own text nobody has looked at yet
+        table = home.mapped(engine.stamp, engine.dimension)
+        self._mapped = 0 if table is None else len(table.ids)
+        self._wanted = {kind: Wanted(engine.dimension, table if kind == OBSERVATION else None) for kind in KINDS}
         self._lock = threading.RLock()
         self._done = threading.Condition(self._lock)
         self._wake = threading.Event()
@@ -201,14 +227,16 @@ class Vectors:
         with self._lock:
             if graph is not self._graph:
                 self._start(graph)
-            elif self._touched or self._linked:
-                touched, linked = set(self._touched), self._touched | self._linked
+            if self._touched or self._linked:
+                touched = set(self._touched)
+                self._later |= touched | self._linked
                 self._touched.clear()
                 self._linked.clear()
                 self._follow(graph, OBSERVATION, touched)
-                self._follow(graph, ENTITY, linked)
-            if len(self._wanted[REFLECTION].keys) != len(graph.reflections):
-                self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners.keys())
+            if len(self._later) <= SOME_ENTITIES:
+                self._follow_entities(graph)
+            if len(self._wanted[REFLECTION]) != len(graph.reflections):
+                self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners())
             if self.pending():
                 self.nudge()
 
@@ -217,24 +245,32 @@ class Vectors:
         self._touched, self._linked = set(), set()
         graph.followers.append(self._touched)
         graph.link_followers.append(self._linked)
-        everyone = [entity.id for entity in graph.entities()]
-        for kind in (OBSERVATION, ENTITY):
-            self._follow(graph, kind, self._wanted[kind].owners.keys() | everyone)
-        self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners.keys())
+        everyone = {entity.id for entity in graph.entities()}
+        self._follow(graph, OBSERVATION, self._wanted[OBSERVATION].owners() | everyone)
+        # The text of an entity is written anew to see whether it is the same: that can wait.
+        self._later = self._wanted[ENTITY].owners() | everyone
+        self._follow(graph, REFLECTION, graph.reflections.keys() | self._wanted[REFLECTION].owners())
 
-    def _follow(self, graph: Graph, kind: str, owners: Iterable[int]) -> None:
-        keys = KEYS[kind]
-        self._wanted[kind].follow({owner: keys(graph, owner) for owner in owners})
+    def _follow_entities(self, graph: Graph) -> None:
+        """Look at the texts of some of the entities that may have changed."""
+        some = set(islice(self._later, SOME_ENTITIES))
+        self._later -= some
+        self._follow(graph, ENTITY, some)
+
+    def _follow(self, graph: Graph, kind: str, owners: Collection[int]) -> None:
+        keys, ordered = KEYS[kind], sorted(owners)
+        for start in range(0, len(ordered), LOOK_UP):
+            self._wanted[kind].follow({owner: keys(graph, owner) for owner in ordered[start : start + LOOK_UP]})
 
     def pending(self) -> int:
-        """How many texts have no vector yet."""
+        """How many texts have no vector yet, as far as is known."""
         with self._lock:
-            return sum(len(wanted.missing) for wanted in self._wanted.values())
+            return sum(len(wanted.missing) for wanted in self._wanted.values()) + len(self._later)
 
     def progress(self) -> tuple[int, int]:
         """How many texts have their vector, of how many."""
         with self._lock:
-            everything = sum(len(wanted.keys) for wanted in self._wanted.values())
+            everything = sum(map(len, self._wanted.values())) + len(self._later)
             return everything - self.pending(), everything
 
     def nudge(self) -> None:
@@ -260,9 +296,7 @@ class Vectors:
                 while not self._stop.is_set() and self.step():
                     pass
                 if not self._stop.is_set():
-                    self._sweep()
-                    if self.on_complete is not None:
-                        self.on_complete()
+                    self._tidy()
                 if self._stop.is_set():
                     return
             except MemoryFault as fault:
@@ -275,8 +309,12 @@ class Vectors:
         with self._reading() as graph:
             self.refresh(graph)
             lot = self._next(graph)
-        if lot is None:
-            return False
+            if lot is None:
+                with self._done:
+                    is_more = bool(self._later)
+                    self._follow_entities(graph)
+                    self._done.notify_all()
+                return is_more
         vectors = self._kept(lot) if lot.texts is None else self._encoded(lot, lot.texts)
         fresh = self._put(lot.kind, vectors)
         if fresh and lot.texts is not None and lot.kind == OBSERVATION:
@@ -288,14 +326,14 @@ class Vectors:
         """The newest first. What was embedded before is looked up before anything is embedded."""
         with self._lock:
             for kind, wanted in self._wanted.items():
-                some = [(i, wanted.keys[i]) for i in islice(reversed(wanted.missing), LOOK_UP)]
-                unknown = [fact for fact in some if fact[1] not in self._absent]
+                some = [(ident, wanted.missing[ident]) for ident in islice(reversed(wanted.missing), LOOK_UP)]
+                unknown = [(ident, key) for ident, (key, _) in some if key not in self._absent]
                 if unknown:
                     return Lot(kind, unknown, None)
                 if some:
                     make = TEXTS[kind]
-                    texts = [make(graph, wanted.missing[i], i, self.engine) for i, _ in some[:LOT]]
-                    return Lot(kind, some[:LOT], texts)
+                    texts = [make(graph, owner, ident, self.engine) for ident, (_, owner) in some[:LOT]]
+                    return Lot(kind, [(ident, key) for ident, (key, _) in some[:LOT]], texts)
         return None
 
     def _kept(self, lot: Lot) -> list[tuple[int, int, Array]]:
@@ -330,14 +368,35 @@ class Vectors:
                 return True
         return False
 
-    def _sweep(self) -> None:
-        """When many were made anew, many were left behind."""
+    def _tidy(self) -> None:
+        """Everything has its vector: see to what is kept of them."""
+        if self._news > SWEPT_AFTER:
+            with self._lock:
+                living: set[int] = set().union(*(wanted.living() for wanted in self._wanted.values()))
+            if self._news > len(living):
+                self._news = 0
+                swept = self._home.sweep(self.stamp, living)
+                log.debug("%d vectors of texts that are no more were thrown away", swept)
+        self._write_map()
+        if self.on_complete is not None:
+            self.on_complete()
+
+    def _write_map(self) -> None:
+        """Let the next start map the rows of a large space instead of reading them one by one."""
+        matrix = self._wanted[OBSERVATION].matrix
         with self._lock:
-            living = {key for wanted in self._wanted.values() for key in wanted.keys.values()}
-        if self._news > max(SWEPT_AFTER, len(living)):
-            self._news = 0
-            swept = self._home.sweep(self.stamp, living)
-            log.debug("%d vectors of texts that are no more were thrown away", swept)
+            rows, _ = matrix.living()
+        if len(rows) < MAPPED_FROM or abs(len(rows) - self._mapped) < len(rows) // 10:
+            return
+
+        def locked(piece: Callable[[], Array]) -> Array:
+            with self._lock:
+                return piece()
+
+        # Rows come in this thread only, and what goes meanwhile is told by its key at the next start.
+        pieces = (partial(locked, piece) for piece in matrix.pieces(rows))
+        self._home.write_map(self.stamp, self.dimension, len(rows), pieces)
+        self._mapped = len(rows)
 
     def _put(self, kind: str, found: Sequence[tuple[int, int, Array]]) -> list[int]:
         with self._done:

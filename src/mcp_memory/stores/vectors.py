@@ -11,12 +11,14 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp_memory.embedding.numerics import numpy
+from mcp_memory.search.matrix import Table
 from mcp_memory.search.vectors import ENTITY, KEYS, REFLECTION, Row
 from mcp_memory.stores.sqlite.queries import Queries, read_sql
 from mcp_memory.stores.sqlite.sidefile import SideFile
 from mcp_memory.stores.sqlite.store import SqliteStore
 from mcp_memory.stores.sqlite.vectors import fit_vectors
 from mcp_memory.stores.store import Finding
+from mcp_memory.stores.vectormap import VectorMap
 
 if TYPE_CHECKING:
     import apsw
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from mcp_memory.stores.store import Store
 
 SQL = Queries("vectors")
-SUFFIX = "-vectors"
+SUFFIX, MAP_SUFFIX = "-vectors", "-vectormap"
 # Rows read or thrown away while others may wait for the file.
 AT_ONCE = 512
 # A vector is of length 1, but for what half precision rounds.
@@ -46,8 +48,12 @@ class Place(Protocol):
 class KeptVectors:
     """The vectors of one space between runs."""
 
-    def __init__(self, place: Place, settle: Callable[[], None], may_write: bool = True) -> None:
-        """`settle` brings the documented tables up to the feed."""
+    def __init__(
+        self, place: Place, settle: Callable[[], None], may_write: bool = True, mapped: VectorMap | None = None
+    ) -> None:
+        """`settle` brings the documented tables up to the feed. `mapped`: where facts keep their ids, a file in
+        which the rows of a large space are mapped."""
+        self._map = mapped
         self._place = place
         self._settle = settle
         self._may_write = may_write
@@ -89,6 +95,13 @@ class KeptVectors:
                 return list(rows)
             shown = getattr(SQL, f"{kind}_shown")
             return [row for row in rows if connection.execute(shown, (row.ident,)).get != _whole(row.numbers)]
+
+    def mapped(self, stamp: str, dimension: int) -> Table | None:
+        return None if self._map is None else self._map.read(stamp, dimension)
+
+    def write_map(self, stamp: str, dimension: int, rows: int, pieces: Iterator[Callable[[], Any]]) -> None:
+        if self._map is not None and self._may_write:
+            self._map.write(stamp, dimension, rows, pieces)
 
     # ── models ───────────────────────────────────────────────────────────────────────────────────
 
@@ -133,6 +146,8 @@ class KeptVectors:
         if damaged:
             if repair:
                 self._drop(damaged)
+                if self._map is not None:
+                    self._map.remove()
             findings.append(
                 Finding(f"{len(damaged)} kept vectors are damaged; without them they are made anew", repair)
             )
@@ -234,6 +249,6 @@ def _is_vector(numbers: bytes, form: str) -> bool:
 def vectors_of(store: Store, may_write: bool = True) -> KeptVectors:
     """The vectors of what this store holds."""
     if isinstance(store, SqliteStore):
-        return KeptVectors(store.guest, store.settle, may_write)
+        return KeptVectors(store.guest, store.settle, may_write, VectorMap(store.path + MAP_SUFFIX))
     path: str = store.path  # type: ignore[attr-defined]  # every store of ours has one file
     return KeptVectors(SideFile(path + SUFFIX), store.settle, may_write)
