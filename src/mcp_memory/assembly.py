@@ -6,7 +6,7 @@ answer to `initialize` before a fact is read, and a file in trouble is told abou
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_memory.facts import Customs, Limits
 from mcp_memory.space import KEEP_ALL, Space, Turns
@@ -20,19 +20,24 @@ if TYPE_CHECKING:
 
 def store_for(path: str, durability: str = "normal") -> Store:
     """The store that this file is, or will be."""
-    match format_of(path):
+    return store_of(format_of(path), path, durability)
+
+
+def store_of(kind: str, path: str, durability: str = "normal", **options: Any) -> Store:
+    """A store of this format, whatever the name of the file says."""
+    match kind:
         case "jsonl":
             from mcp_memory.stores.jsonl import JsonlStore
 
-            return JsonlStore(path, durability=durability)
+            return JsonlStore(path, durability=durability, **options)
         case "journal":
             from mcp_memory.stores.journal import JournalStore
 
-            return JournalStore(path, durability=durability)
+            return JournalStore(path, durability=durability, **options)
         case _:
             from mcp_memory.stores.sqlite import SqliteStore
 
-            return SqliteStore(path, durability=durability)
+            return SqliteStore(path, durability=durability, **options)
 
 
 def open_space(

@@ -6,13 +6,16 @@ import os
 import sys
 import textwrap
 from datetime import datetime, timezone
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcp_memory import __version__
 from mcp_memory.commands import COMMANDS, EXPECTED, Option, flag_of, told, usage
 from mcp_memory.settings import DEFAULT_FILE, FIELDS, PREFIX, BadSetting, Request, Settings, full_path
+
+if TYPE_CHECKING:
+    from mcp_memory.safekeeping import Kept
 
 WIDTH = 100
 
@@ -118,6 +121,37 @@ def _print_moved(moved: dict[str, Any]) -> None:
     if left:
         counted = ", ".join(f"{count:,} {what}" for what, count in left.items())
         print(f"  Not in this format, and only in the source: {counted}.")
+
+
+def backup(request: Request, file: str | None = None, *, keep: int | None = None) -> int:
+    from mcp_memory.safekeeping import back_up
+
+    _must_exist(request.settings)
+    place = None if file is None else full_path(file) + (os.sep if file.endswith(("/", os.sep)) else "")
+    kept, removed = back_up(request.settings.path, place, keep)
+    print(f"{request.settings.path} -> {kept.path}")
+    _print_kept(kept)
+    for old in removed:
+        print(f"  Removed: {old}")
+    return 0
+
+
+def restore(request: Request, file: str) -> int:
+    from mcp_memory.safekeeping import restore as put_back
+
+    restored = put_back(full_path(file), request.settings.path)
+    print(f"{full_path(file)} -> {request.settings.path}")
+    _print_kept(restored.kept)
+    if restored.before is not None:
+        print(f"  The memory as it was: {restored.before}")
+    return 0
+
+
+def _print_kept(kept: Kept) -> None:
+    told = {"entities": f"{kept.entities:,}", "relations": f"{kept.relations:,}"}
+    if kept.calls is not None:
+        told["calls in the history"] = f"{kept.calls:,}"
+    _print_table({**told, "bytes": f"{os.path.getsize(kept.path):,}", "examined": "in order"})
 
 
 def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int:

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+Count = Annotated[int, Meta(ge=1)]
+
 
 class Option(msgspec.Struct, frozen=True):
     """One option of a command. Without a `value` it is a yes-or-no."""
@@ -40,7 +42,13 @@ class Command(msgspec.Struct, frozen=True):
 JSON = Option("Print JSON, for programs.")
 WEIGHT = Annotated[float, Meta(ge=0, lt=1e9)]
 FROM_ZERO, ALL_FROM_ZERO = "a number from 0 up", "numbers from 0 up, with commas between"
-EXPECTED = {str: "text", int: "a whole number", float: "a number", tuple[float, ...]: "numbers, with commas between"}
+EXPECTED = {
+    str: "text",
+    Count: "a whole number from 1 up",
+    int: "a whole number",
+    float: "a number",
+    tuple[float, ...]: "numbers, with commas between",
+}
 
 COMMANDS = {
     "serve": Command(
@@ -59,12 +67,25 @@ COMMANDS = {
         "no place for is counted.",
         ("FILE",),
     ),
+    "backup": Command(
+        "mcp_memory.cli:backup",
+        "Copy the whole memory, history included, while servers go on; the copy is opened and examined before it gets "
+        "its name. Without FILE it stands beside the memory, named by its time; FILE may be a folder.",
+        ("[FILE]",),
+        {"keep": Option("Of copies named by their time keep the newest N; older ones are removed.", "N", Count)},
+    ),
+    "restore": Command(
+        "mcp_memory.cli:restore",
+        "Put a backup in the place of the memory, which is copied beside itself first. Refused while a server uses it, "
+        "and if the backup is not in order.",
+        ("FILE",),
+    ),
     "doctor": Command(
         "mcp_memory.cli:doctor",
         "Check that everything agrees with everything else. The exit code is 1 if something does not.",
         options={
             "repair": Option("Put right what can be derived from the facts."),
-            "json": Option("Print the findings as JSON, for a program."),
+            "json": JSON,
         },
     ),
     "model": Command(

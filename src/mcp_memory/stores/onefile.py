@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from mcp_memory.stores.filelock import FileLock
@@ -58,6 +60,15 @@ class OneFile:
             raise StoreBusy(
                 f"Another program {how_long}; nothing was changed. Repeat the call, or end the other program."
             )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """No other writer of ours is at the file meanwhile."""
+        self._acquire(self._patience)
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def _refuse_read_only(self) -> None:
         if not self._file.is_writable():

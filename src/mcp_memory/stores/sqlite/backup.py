@@ -1,4 +1,4 @@
-"""A file as it is now, copied beside it through SQLite and read back before anyone relies on it.
+"""A file as it is now, copied through SQLite: beside it before it is altered, or wherever a backup is kept.
 
 The live file is never opened by other means: closing such a handle would drop SQLite's locks on it."""
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import glob
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
@@ -13,10 +14,13 @@ from typing import Any
 
 import apsw
 
-from mcp_memory.stores.store import StoreDamaged, StoreFault
+from mcp_memory.stores.sqlite.connection import connect_read_only, plain_words
+from mcp_memory.stores.store import StoreBusy, StoreDamaged, StoreFault
+from mcp_memory.stores.wholefile import flush_to_disk
 
 PAGES_PER_STEP = 4096
 PARTIAL = ".partial"
+CLOSING_MILLISECONDS = 2000  # a server that is just ending is waited for
 
 
 def back_up(path: str, label: str) -> str:
@@ -40,8 +44,12 @@ def back_up(path: str, label: str) -> str:
 
 def discard(place: str) -> None:
     for suffix in ("", "-journal", "-wal", "-shm"):
-        with suppress(OSError):
-            os.remove(place + suffix)
+        discard_file(place + suffix)
+
+
+def discard_file(path: str) -> None:
+    with suppress(OSError):
+        os.remove(path)
 
 
 def _unused(beginning: str) -> str:
@@ -94,3 +102,57 @@ def _contents(connection: apsw.Connection) -> list[tuple[str, Any]]:
     return [
         (name, connection.execute('select count(*) from "{}"'.format(name.replace('"', '""'))).get) for (name,) in names
     ]
+
+
+# ── backups that are asked for ───────────────────────────────────────────────────────────────────
+
+
+def copy_online(path: str, place: str) -> None:
+    """Copy the committed state of this file, in one reading: whoever writes to it meanwhile does not wait."""
+    if not os.path.isfile(path):
+        raise StoreFault(f"{path} cannot be read: there is no such file. Check the path.")
+    with plain_words(path):
+        source, _ = connect_read_only(path)
+        try:
+            writable = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            with _opened(place, writable) as target, target.backup("main", source, "main") as copying:
+                copying.step(-1)
+        finally:
+            source.close()
+
+
+def into_one_file(path: str) -> None:
+    """Leave a database as one plain file, without the help files that WAL wants, and on the disk."""
+    with plain_words(path), _opened(path, apsw.SQLITE_OPEN_READWRITE) as connection:
+        connection.execute("pragma journal_mode = delete").get  # noqa: B018  (reading the answer runs it)
+    with open(path, "rb+") as file:
+        flush_to_disk(file.fileno())
+
+
+def set_aside(path: str, place: str) -> None:
+    """Copy a database that is to be replaced. Refused while anybody else has it open.
+
+    One that is damaged is copied byte by byte, its -wal too: whoever could read it would be refused above."""
+    try:
+        with _opened(path, apsw.SQLITE_OPEN_READWRITE) as connection:
+            connection.set_busy_timeout(CLOSING_MILLISECONDS)
+            connection.execute("pragma locking_mode = exclusive").get  # noqa: B018
+            connection.execute("pragma journal_mode = delete").get  # noqa: B018  (needs the file for itself)
+            connection.execute("select count(*) from sqlite_master").get  # noqa: B018
+            writable = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            with _opened(place, writable) as target, target.backup("main", connection, "main") as copying:
+                copying.step(-1)
+    except (apsw.BusyError, apsw.LockedError) as error:
+        raise StoreBusy(
+            f"The memory file {path} is in use by a server or another program. Nothing was changed; end it and try "
+            "again."
+        ) from error
+    except apsw.Error as error:
+        if isinstance(error, apsw.FullError):
+            raise
+        discard(place)
+        for ending in ("", "-wal"):
+            if os.path.exists(path + ending):
+                shutil.copyfile(path + ending, place + ending)
+        for ending in ("-wal", "-shm"):  # what stands there next must not be read together with them
+            discard_file(path + ending)
