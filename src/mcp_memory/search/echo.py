@@ -16,9 +16,9 @@ from mcp_memory.search.folding import words
 from mcp_memory.search.stems import variants
 from mcp_memory.search.stopwords import STOP_WORDS
 
-# Questions that share fewer of their words are others. The rest count by the cube of what they share: measured
-# on questions that come back with three words in ten changed, and best among powers one to three.
-SAME_ENOUGH = 0.3
+# Questions that share fewer of their words are others. The rest count by the cube of what they share: measured on
+# questions that come back with three words in ten forgotten, best of the powers one to four, and flat around 0.5.
+SAME_ENOUGH = 0.5
 SHARPNESS = 3
 # An answer used once, the only time, is half as sure as can be.
 DOUBT = 1.0

@@ -135,7 +135,8 @@ def _simulated(dice: random.Random, event: int, truth: Constants) -> Trial:
     by_relevance = sorted(parts, key=lambda part: -part.base)
     for place, part in enumerate(by_relevance, 1):
         part.rank = part.baseline_rank = place
-    appeal = [exp(SHARPNESS * (part.score(share, truth) - fmean(NEAR_EQUALS))) for part in parts]
+    scores = [part.score(share, truth) for part in parts]
+    appeal = [exp(SHARPNESS * (score - max(scores))) for score in scores]
     dice.choices(parts, appeal)[0].relevance = 1
     return Trial(event, share, LIMBIC, parts)
 
