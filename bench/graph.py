@@ -1,31 +1,40 @@
-"""The two tables of the Rust program, row by row: `python bench/graph.py [--entities 40000]`.
+"""The two tables of the Rust program, row by row: `.venv-dev/bin/python bench/graph.py [--entities 40000]`.
 
 Reads: its benchmark graph (40,000 entities, 120,000 relations, one type of relation), each operation
 called in process on random names, as there; ours answer encoded JSON where theirs return structs.
 Writes: on sets of 100 entities and 300 relations as in its fixture, in a process that is running; the
 time includes the commit of the feed. What is brought up behind the reply is printed beside.
-The published figures are of an Apple M4 Pro; p50 over batches, the best batch beside it."""
+Then the same operations as round trips over stdio, and the reads at three sizes with the exponent of
+their growth. The published figures are of an Apple M4 Pro. A figure is the median over the batches of
+a round, in the quietest of several rounds; beside it stands the best batch."""
 
 from __future__ import annotations
 
 import argparse
 import gc
+import math
 import os
 import random
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from inspect import signature
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from fixtures import entity_name, fill, plain_graph
+from large import make
 from stdio import ECHO, HELLO, Server, request
 
 from mcp_memory.assembly import open_space
 from mcp_memory.facts import OFFICIAL_LIMITS
+from mcp_memory.graph import Graph
 from mcp_memory.tools.catalog import catalog
 from mcp_memory.tools.inputs import Addition, EntityInput, RelationInput, Triple
 
@@ -96,36 +105,102 @@ def measure(call: Callable[..., Any], drawn: list[list[tuple[Any, ...]]]) -> tup
     took = []
     for batch in drawn:
         start = time.perf_counter_ns()
-        for arguments in batch:
-            call(*arguments)
+        # All calls of a batch from one place: a loop of Python around 0.1 us would be half of what is measured.
+        deque(starmap(call, batch), 0)
         took.append((time.perf_counter_ns() - start) / len(batch) / 1000)
     return statistics.median(took), min(took)
 
 
-def read_table(entities: int, folder: Path) -> list[tuple[str, float, float, float]]:
-    space = open_space(folder / "graph.db", limits=OFFICIAL_LIMITS)
-    fill(space, plain_graph(entities, 3 * entities))
+@contextmanager
+def graph_of(entities: int, folder: Path) -> Iterator[Graph]:
+    """The graph of a fresh process on the benchmark graph of this size, standing on its snapshot."""
+    path = folder / f"{entities}.db"
+    make(str(path), entities, 3 * entities)
+    space = open_space(path, limits=OFFICIAL_LIMITS)
+    space.settle()
     space.close()
-    space = open_space(folder / "graph.db", limits=OFFICIAL_LIMITS)
-    graph = space.graph()
-    print(f"{entities:,} entities, {graph.relation_count:,} relations")
-    for number in range(entities):  # a server that has run for a while: each entity was asked for once
-        TOOLS["get_entity"].function(graph, entity_name(number))
-    gc.freeze()
-    rng = random.Random(13)
-    rows = []
-    for label, tool, published, arguments, calls, batches in reads(entities):
-        function = TOOLS[tool].function
-        drawn = [[arguments(rng) for _ in range(calls)] for _ in range(batches + 2)]
-        start = time.perf_counter_ns()
-        function(graph, *drawn[0][0])
-        first = (time.perf_counter_ns() - start) / 1000
-        measure(partial(function, graph), drawn[:2])
-        p50, best = measure(partial(function, graph), drawn[2:])
-        rows.append((label, published, p50, best))
-        told(label, published, p50, best, f"first {first:,.0f}")
-    space.close()
-    return rows
+    space = open_space(path, limits=OFFICIAL_LIMITS)
+    try:
+        yield space.graph()
+    finally:
+        space.close()
+
+
+def read_table(entities: int, rounds: int, folder: Path) -> None:
+    with graph_of(entities, folder) as graph:
+        print(f"{entities:,} entities, {graph.relation_count:,} relations")
+        for number in range(entities):  # a server that has run for a while: each entity was asked for once
+            TOOLS["get_entity"].function(graph, entity_name(number))
+        gc.freeze()
+        rng = random.Random(13)
+        rows = reads(entities)
+        taken: dict[str, list[tuple[float, float]]] = {row[0]: [] for row in rows}
+        first = {}
+        for _ in range(rounds):
+            for label, tool, _, arguments, calls, batches in rows:
+                call = partial(TOOLS[tool].function, graph)
+                drawn = [[arguments(rng) for _ in range(calls)] for _ in range(batches + 2)]
+                if label not in first:
+                    start = time.perf_counter_ns()
+                    call(*drawn[0][0])
+                    first[label] = (time.perf_counter_ns() - start) / 1000
+                measure(call, drawn[:2])
+                taken[label].append(measure(call, drawn[2:]))
+        for label, _, published, *_ in rows:
+            told(label, published, taken[label], f"the first took {first[label]:,.0f}")
+
+
+# ── growth ───────────────────────────────────────────────────────────────────────────────────────────
+
+SIZES = (4_000, 40_000, 400_000)
+# Rows whose answer, or the set of entities that match, is the whole graph or a type of it: there k grows too.
+WHOLE = ("read_graph (everything)", "search_nodes", "export", "read_graph filtered")
+
+
+def growth_table(rounds: int, folder: Path) -> None:
+    """The reading rows at three sizes, nothing kept ready: every answer is made from the packed graph."""
+    taken: dict[str, list[float]] = {}
+    for entities in SIZES:
+        with graph_of(entities, folder) as graph:
+            gc.freeze()
+            rng = random.Random(13)
+            for label, tool, _, arguments, calls, _ in reads(entities):
+                call = partial(TOOLS[tool].function, graph)
+                is_whole = label.startswith(WHOLE)
+                batches = 3 if is_whole else 12
+                calls = 1 if is_whole else min(calls, 50)
+                medians = []
+                for _ in range(rounds):
+                    took = []
+                    for _ in range(batches):
+                        drawn = [arguments(rng) for _ in range(calls)]
+                        forget(graph)
+                        took.append(measure(call, [drawn])[0])
+                    medians.append(statistics.median(took))
+                taken.setdefault(label, []).append(min(medians))
+            gc.unfreeze()
+    sizes = "".join(f"{size:>12,}" for size in SIZES)
+    print(f"\nGrowth, p50 in us, nothing kept ready\n{'entities':36}{sizes}   exponent")
+    for label, figures in taken.items():
+        shown = "".join(f"{figure:12,.1f}" for figure in figures)
+        note = "   the answer or what matches grows with the graph" if label.startswith(WHOLE) else ""
+        print(f"{label:36}{shown}   {exponent(figures):8.2f}{note}")
+
+
+def forget(graph: Graph) -> None:
+    """Drop every answer kept ready, so that the next one is made."""
+    graph.fragments.clear()
+    graph.entity_pages.clear()
+    graph.relation_pages.clear()
+
+
+def exponent(figures: list[float]) -> float:
+    """The slope of the line through the logarithms: time grows as the size to this power."""
+    xs, ys = [math.log(size) for size in SIZES], [math.log(figure) for figure in figures]
+    return statistics.linear_regression(xs, ys).slope
+
+
+# ── writes ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Fixture:
@@ -184,74 +259,147 @@ WRITES: list[Write] = [
 ]
 
 
-def write_table(rounds: int, folder: Path) -> None:
+def write_table(times: int, rounds: int, folder: Path) -> None:
     print("\nwrites: on 100 entities with 300 relations, the commit included; `behind` = brought up after the reply")
     for label, tool, published, arguments in WRITES:
-        fixture = Fixture(folder / f"{label}.db")
-        took, behind = [], []
-        for number in range(rounds + 5):
-            fixture.next_set()
-            values = arguments(fixture)
-            start = time.perf_counter_ns()
-            fixture.call(tool, *values)
-            replied = time.perf_counter_ns()
-            fixture.space.catch_up()
-            if number >= 5:
-                took.append((replied - start) / 1000)
-                behind.append((time.perf_counter_ns() - replied) / 1000)
-        fixture.space.close()
-        told(label, published, statistics.median(took), min(took), f"behind {statistics.median(behind):,.0f}")
-    compaction(rounds, folder)
+        taken, behind = [], []
+        for each in range(rounds):
+            fixture = Fixture(folder / f"{label} {each}.db")
+            took = []
+            for number in range(times + 5):
+                fixture.next_set()
+                values = arguments(fixture)
+                start = time.perf_counter_ns()
+                fixture.call(tool, *values)
+                replied = time.perf_counter_ns()
+                fixture.space.catch_up()
+                if number >= 5:
+                    took.append((replied - start) / 1000)
+                    behind.append((time.perf_counter_ns() - replied) / 1000)
+            fixture.space.close()
+            taken.append((statistics.median(took), min(took)))
+        told(label, published, taken, f"behind {statistics.median(behind):,.0f}")
+    compaction(times, folder)
 
 
-def compaction(rounds: int, folder: Path) -> None:
+def compaction(times: int, folder: Path) -> None:
     """`compact` after 50 of 100 entities were deleted, a new file each time."""
     took = []
-    for number in range(max(rounds // 4, 3)):
+    for number in range(max(times // 4, 3)):
         fixture = Fixture(folder / f"compact {number}.db")
         fixture.call("delete_entities", [entity_name(i) for i in range(50)])
         start = time.perf_counter_ns()
         fixture.call("compact")
         took.append((time.perf_counter_ns() - start) / 1000)
         fixture.space.close()
-    told("compact (after 50 deletes)", 12_700, statistics.median(took), min(took), "fsync included")
+    told("compact (after 50 deletes)", 12_700, [(statistics.median(took), min(took))], "fsync included")
 
 
 # ── end to end ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def wire_table(entities: int, folder: Path) -> None:
-    """Round trips through pipes to a real server on the same graph, the answer's bytes beside."""
+# What a round trip may take on a quiet machine, in microseconds.
+GOALS = {
+    "get_entity": 20,
+    "neighbors depth 1": 40,
+    "find_path": 250,
+    "create_entities (1 new)": 50,
+    "read_graph (everything)": 15_000,
+}
+MOST = ["--max-entities", "1000", "--max-results", "100000000"]
+
+
+def wire_table(entities: int, rounds: int, folder: Path) -> None:
+    """The same operations as round trips through pipes to a real server, the answer's bytes beside."""
     path = folder / "wire.db"
+    make(str(path), entities, 3 * entities)
     space = open_space(path, limits=OFFICIAL_LIMITS)
-    fill(space, plain_graph(entities, 3 * entities))
+    space.settle()
     space.close()
     print(f"\nround trips over stdio, {entities:,} entities")
     rng = random.Random(13)
-
-    def name() -> str:
-        return entity_name(rng.randrange(entities))
-
-    echo = Server([sys.executable, "-c", ECHO], dict(os.environ))
-    trip(echo, "null echo", None, lambda: request("ping", {}), 2000)
-    echo.end()
-    server = Server([sys.executable, "-m", "mcp_memory", "--memory-file", str(path)], dict(os.environ))
+    environment = dict(os.environ)
+    echo = Server([sys.executable, "-c", ECHO], environment)
+    server = Server([sys.executable, "-m", "mcp_memory", "--memory-file", str(path), *MOST], environment)
     server.ask(request("initialize", HELLO))
     called(server, "graph_stats", {})
-    calls: list[tuple[str, float | None, Callable[[], dict[str, Any]], int]] = [
-        ("get_entity", 20, lambda: {"name": name()}, 2000),
-        ("batch_get_entities", None, lambda: {"names": [name() for _ in range(10)]}, 1000),
-        ("describe_entity", None, lambda: {"name": name()}, 1000),
-        ("get_neighbors", 40, lambda: {"name": name()}, 1000),
-        ("find_path", 250, lambda: {"from": name(), "to": name()}, 1000),
-        ("create_entities", 50, lambda: {"entities": [{"name": f"new {rng.random()}", "observations": ["x"]}]}, 500),
-        ("add_observations", None, lambda: {"name": name(), "observations": [str(rng.random())]}, 500),
-        ("read_graph", 15_000, dict, 20),
-    ]
-    for tool, goal, arguments, count in calls:
-        trip(server, tool, goal, lines(tool, arguments), count)
+    lines: dict[str, tuple[Server, Callable[[], bytes], int]] = {"null echo": (echo, lambda: request("ping", {}), 1000)}
+    for label, tool, _, arguments, calls, _ in reads(entities):
+        lines[label] = server, partial(line_of, tool, arguments, rng), max(calls, 10) if calls < 20 else 400
+    writing = OnTheWire(rng, entities)
+    for label, tool, make_values, count in writing.rows():
+        lines[label] = server, partial(written_line, tool, make_values), count
+    taken: dict[str, list[tuple[float, float]]] = {}
+    size = {}
+    for _ in range(rounds):
+        for label, (asked, line, count) in lines.items():
+            p50, best, size[label] = trip(asked, line, count)
+            taken.setdefault(label, []).append((p50, best))
+    for label, figures in taken.items():
+        p50, best = min(p50 for p50, _ in figures), min(best for _, best in figures)
+        goal = GOALS.get(label)
+        against = "" if goal is None else f"goal {goal:9,.0f}   {'met' if p50 <= goal else 'MISSED'}"
+        print(f"{label:36} p50 {p50:10,.1f} us   best {best:10,.1f}   answer {size[label]:11,} bytes   {against}")
     print(f"resident memory {server.resident_mb():.0f} MB")
+    echo.end()
     server.end()
+
+
+class OnTheWire:
+    """Writes whose arguments are never the same twice."""
+
+    def __init__(self, rng: random.Random, entities: int) -> None:
+        self.rng = rng
+        self.entities = entities
+        self.number = 0
+        self.made: list[str] = []
+
+    def rows(self) -> list[tuple[str, str, Callable[[], dict[str, Any]], int]]:
+        return [
+            ("create_entities (1 new)", "create_entities", lambda: {"entities": self.new(1)}, 300),
+            ("create_entities (100 new)", "create_entities", lambda: {"entities": self.new(100)}, 20),
+            ("create_relations (100)", "create_relations", lambda: {"relations": self.triples()}, 20),
+            ("add_observations (10 new)", "add_observations", self.added, 200),
+            ("upsert_entities (100 new)", "upsert_entities", lambda: {"entities": self.new(100)}, 20),
+            ("delete_relations (100 random)", "delete_relations", lambda: {"relations": self.triples()}, 20),
+            ("merge_entities", "merge_entities", lambda: {"source": self.made.pop(), "target": self.made[0]}, 50),
+            ("delete_entities (100)", "delete_entities", lambda: {"entityNames": self.some()}, 10),
+        ]
+
+    def new(self, count: int) -> list[dict[str, Any]]:
+        names = [f"new_{self.number}_{i}" for i in range(count)]
+        self.number += 1
+        self.made += names
+        return [{"name": name, "entityType": "bench_type", "observations": ["obs"]} for name in names]
+
+    def any_name(self) -> str:
+        return entity_name(self.rng.randrange(self.entities))
+
+    def triples(self) -> list[dict[str, Any]]:
+        return [{"from": self.any_name(), "to": self.any_name(), "relationType": "knows"} for _ in range(100)]
+
+    def added(self) -> dict[str, Any]:
+        self.number += 1
+        return {"name": self.any_name(), "observations": [f"new {self.number} {i}" for i in range(10)]}
+
+    def some(self) -> list[str]:
+        taken, self.made = self.made[1:101], self.made[:1] + self.made[101:]
+        return taken
+
+
+def line_of(tool: str, arguments: Arguments, rng: random.Random) -> bytes:
+    """The request of a reading row, its arguments under their names."""
+    names = [parameter.name for parameter in signature(TOOLS[tool].function).parameters.values()][1:]
+    return call_line(tool, dict(zip(map(on_the_wire, names), arguments(rng), strict=False)))
+
+
+def on_the_wire(name: str) -> str:
+    first, *rest = name.strip("_").split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def written_line(tool: str, arguments: Callable[[], dict[str, Any]]) -> bytes:
+    return call_line(tool, arguments())
 
 
 def call_line(tool: str, arguments: dict[str, Any]) -> bytes:
@@ -262,27 +410,21 @@ def called(server: Server, tool: str, arguments: dict[str, Any]) -> bytes:
     return server.ask(call_line(tool, arguments))
 
 
-def lines(tool: str, arguments: Callable[[], dict[str, Any]]) -> Callable[[], bytes]:
-    """The request line of one call after the other, each with arguments of its own."""
-    return lambda: call_line(tool, arguments())
-
-
-def trip(server: Server, label: str, goal: float | None, line: Callable[[], bytes], count: int) -> None:
-    """Median and best round trip of one kind of call."""
-    for _ in range(min(count, 50)):
-        answer = server.ask(line())
+def trip(server: Server, line: Callable[[], bytes], count: int) -> tuple[float, float, int]:
+    """Median and best round trip of one kind of call, and the bytes of its last answer."""
     took = []
-    for made in [line() for _ in range(count)]:
+    for number in range(count + 3):
+        made = line()
         start = time.perf_counter_ns()
         answer = server.ask(made)
-        took.append((time.perf_counter_ns() - start) / 1000)
-        assert b'"isError":true' not in answer[:400], answer[:400]
-    p50 = statistics.median(took)
-    against = "" if goal is None else f"goal {goal:9,.0f}   {'met' if p50 <= goal else 'MISSED'}"
-    print(f"{label:36} p50 {p50:10,.1f} us   best {min(took):10,.1f}   answer {len(answer):11,} bytes   {against}")
+        if number >= 3:
+            took.append((time.perf_counter_ns() - start) / 1000)
+        assert b'"isError":true' not in answer[:400] and b'"error":{' not in answer[:60], answer[:400]
+    return statistics.median(took), min(took), len(answer)
 
 
-def told(label: str, published: float, p50: float, best: float, note: str = "") -> None:
+def told(label: str, published: float, taken: list[tuple[float, float]], note: str = "") -> None:
+    p50, best = min(p50 for p50, _ in taken), min(best for _, best in taken)
     print(
         f"{label:36} p50 {p50:10,.2f} us   best {best:10,.2f}   published {published:9,.1f}   "
         f"ratio {published / p50:8.2f}   {note}"
@@ -292,16 +434,21 @@ def told(label: str, published: float, p50: float, best: float, note: str = "") 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entities", type=int, default=40_000)
-    parser.add_argument("--rounds", type=int, default=40, help="measurements of each write")
-    parser.add_argument("--only", choices=("reads", "writes", "stdio"))
+    parser.add_argument("--times", type=int, default=40, help="measurements of each write in a round")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the quietest is told")
+    parser.add_argument("--only", choices=("reads", "writes", "stdio", "growth"))
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        if chosen.only in {None, "reads"}:
-            read_table(chosen.entities, Path(folder))
-        if chosen.only in {None, "writes"}:
-            write_table(chosen.rounds, Path(folder))
-        if chosen.only in {None, "stdio"}:
-            wire_table(chosen.entities, Path(folder))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        parts: dict[str, Callable[[], None]] = {
+            "reads": lambda: read_table(chosen.entities, chosen.rounds, folder),
+            "writes": lambda: write_table(chosen.times, chosen.rounds, folder),
+            "stdio": lambda: wire_table(chosen.entities, chosen.rounds, folder),
+            "growth": lambda: growth_table(chosen.rounds, folder),
+        }
+        for part, run in parts.items():
+            if chosen.only in (None, part):
+                run()
     return 0
 
 

@@ -178,11 +178,14 @@ class Graph:
 
     def relations_touching(self, entity_ids: Iterable[int]) -> list[Relation]:
         """The relations with at least one end among these, each once, in order of creation."""
+        return [relation for relation in self.ever_touching(entity_ids) if relation.ended_at is None]
+
+    def ever_touching(self, entity_ids: Iterable[int]) -> list[Relation]:
+        """The same, ended ones included."""
         found: set[int] = set()
         for entity_id in entity_ids:
             found.update(self._linked(entity_id))
-        relations = self.relations.many(sorted(found))
-        return [relation for relation in relations if relation.ended_at is None]
+        return self.relations.many(sorted(found))
 
     def relations_among(self, entity_ids: Collection[int]) -> list[Relation]:
         """The active relations with both ends among these, in order of creation."""

@@ -415,7 +415,7 @@ class Space:
                 return early.answer()
             entries = [] if early is None else self._appended(early, origin, tool)
             if early is not None and entries:
-                graph, plan = early.graph, early.plan
+                plan = early.plan
             else:
                 with self.store.begin(wait):
                     graph = self.graph()
@@ -424,7 +424,6 @@ class Space:
                         entries = self._entries(graph, plan.changes, origin, tool)
                         self.store.write(entries)
             if entries:
-                self._note_endings(graph, plan.changes)
                 # Committed. The graph takes it in when it is next asked, which is after the reply.
                 self._pending += entries
                 self._wrote()
@@ -514,6 +513,8 @@ class Space:
         if graph is None or not entries:
             return
         self._graph = None  # half applied it would be worse than none: the store knows
+        for entry in entries:
+            self._note_endings(graph, entry.changes)
         graph.apply(entries)
         self._graph = graph
 
@@ -649,6 +650,7 @@ class Space:
             caretaker.close()
         self.meaning.close()  # without our lock, which its worker may be waiting for
         with self._lock:
+            self.catch_up()
             self._closing.set()
             self._unsettled.set()
             if self._cold is not None:

@@ -5,7 +5,7 @@ that came before it. Facts that a change creates have no image; that they were n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -36,15 +36,17 @@ from mcp_memory.facts import Entity, Observation, Reflection, Relation
 from mcp_memory.graph import Graph
 
 
-def was(graph: Graph, changes: Iterable[AnyChange]) -> Was | None:
+def was(graph: Graph, changes: Sequence[AnyChange]) -> Was | None:
     """The facts of this graph that these changes would alter; None where they only add."""
-    images: Images | None = None
+    if ALTERING.isdisjoint(map(type, changes)):  # most only add
+        return None
+    images = Images(graph)
+    images.gone([change.id for change in changes if change.__class__ is EntityDeleted])
     for change in changes:
         look = LOOK.get(change.__class__)
         if look is not None:
-            images = images or Images(graph)
             look(images, change)
-    return None if images is None else images.taken()
+    return images.taken()
 
 
 def nothing(graph: Graph, changes: Iterable[AnyChange]) -> None:
@@ -93,15 +95,20 @@ class Images:
 
     def _filled(self, change: EntityCreated) -> None:
         if change.fills is not None:
-            self._gone(change.fills)
+            self.gone([change.fills])
 
-    def _gone(self, entity_id: int) -> None:
-        self.observations(entity_id, lambda seen: True)
-        for relation in self._graph.incident_to(entity_id):
+    def gone(self, entity_ids: Sequence[int]) -> None:
+        """Entities that go, with all that belongs to them. At once: a call may delete hundreds."""
+        found = [entity for entity in map(self._graph.by_id.get, entity_ids) if entity is not None]
+        for entity in found:
+            self._entities[entity.id] = replace(entity, observations=[])
+            for seen in entity.observations:
+                self._observations[seen.id] = (entity.id, seen)
+        for relation in self._graph.ever_touching([entity.id for entity in found]):
             self._relations[relation.id] = relation
 
     def _absorbed(self, change: EntityAbsorbed) -> None:
-        self._gone(change.id)
+        self.gone([change.id])
         for reflection in self._graph.reflections_on(change.id):
             self._reflections[reflection.id] = reflection
 
@@ -129,7 +136,6 @@ LOOK: dict[type[AnyChange], Callable[[Images, Any], object]] = {
     EntityCreated: Images._filled,
     EntityAltered: lambda images, change: images.entity(change.id),
     EntityReverted: lambda images, change: images.entity(change.id),
-    EntityDeleted: lambda images, change: images._gone(change.id),
     EntityAbsorbed: Images._absorbed,
     ObservationsAdded: lambda images, change: images.entity(change.entity),
     ObservationSuperseded: Images._superseded,
@@ -145,3 +151,5 @@ LOOK: dict[type[AnyChange], Callable[[Images, Any], object]] = {
     ReflectionReverted: lambda images, change: images.reflection(change.fact.id),
     ReflectionDeleted: lambda images, change: images.reflection(change.id),
 }
+
+ALTERING = {EntityDeleted, *LOOK}

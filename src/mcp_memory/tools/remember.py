@@ -69,7 +69,8 @@ class Linking:
     def __init__(self, graph: Graph, draft: Draft | None = None) -> None:
         self.graph = graph
         self.changes: list[AnyChange] = []
-        self._end = graph.id_of if draft is None else draft.id_of
+        # Without placeholders a name's id is one look-up, and no step of Python.
+        self._end = draft.id_of if draft is not None else graph.id_of if graph.placeholders else graph.ids.__getitem__
         self._known = graph.relation_id
         self._next = graph.next_relation
         self._linked: set[tuple[int, int, str]] = set()
@@ -96,8 +97,10 @@ class Linking:
     def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
         """The id of a relation that is now active, or None where it was so already."""
         triple = (source, target, relation_type)
+        if triple in self._linked:
+            return None
         known = self._known(source, target, relation_type)
-        if triple in self._linked or (known is not None and self.graph.relations[known].is_active):
+        if known is not None and self.graph.relations[known].is_active:
             return None
         self._linked.add(triple)
         if known is not None:
