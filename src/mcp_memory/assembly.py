@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mcp_memory.facts import Customs, Limits
 from mcp_memory.space import KEEP_ALL, Space, Turns
 from mcp_memory.stores.formats import format_of
-from mcp_memory.stores.store import Retention, Store
+from mcp_memory.stores.store import Retention, Store, StoreFault
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
@@ -34,6 +34,11 @@ def store_of(kind: str, path: str, durability: str = "normal", **options: Any) -
             from mcp_memory.stores.journal import JournalStore
 
             return JournalStore(path, durability=durability, **options)
+        case "history":
+            raise StoreFault(
+                f"{path} is an export with history, not a memory to work with. Take it over into one: "
+                f"mcp-memory -f memory.db import {path}"
+            )
         case _:
             from mcp_memory.stores.sqlite import SqliteStore
 

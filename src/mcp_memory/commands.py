@@ -63,8 +63,8 @@ COMMANDS = {
     ),
     "export": Command(
         "mcp_memory.cli:export_file",
-        "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db. What that format has "
-        "no place for is counted.",
+        "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db for the facts, "
+        ".mcphistory for the whole memory with its history. What a format has no place for is counted.",
         ("FILE",),
     ),
     "backup": Command(

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from mcp_memory import transcript
 from mcp_memory.changes import (
     AnyChange,
     EntityCreated,
@@ -28,13 +29,18 @@ from mcp_memory.stores.formats import SUFFIXES, format_of
 from mcp_memory.stores.onefile import OneFile
 from mcp_memory.stores.plain import plainly
 
-EXPORT_SUFFIXES = (*SUFFIXES, ".db", ".sqlite", ".sqlite3")
+EXPORT_SUFFIXES = (*SUFFIXES, ".db", ".sqlite", ".sqlite3", transcript.SUFFIX)
 
 
 def import_memory(errand: Errand, path: str) -> dict[str, Any]:
-    """Bring in a journal, or a database of ours or of the Python predecessor."""
+    """Bring in a journal, a transcript, or a database of ours or of the Python predecessor."""
     errand.progress(0, None, "reading")
     source, unread = read_source(path)
+    if format_of(path) == "history" and errand.space.history is not None and not errand.space.graph().seq:
+        floor, entries = transcript.read(path)
+        count = errand.space.take_feed(entries, floor)
+        moved = {"entities_imported": source.entity_count, "relations_imported": source.relation_count}
+        return {**moved, "errors": 0, "skipped": 0, "history_entries": count}
     return bring_in(errand, source, unread)
 
 
@@ -74,6 +80,8 @@ def read_source(path: str) -> tuple[Graph, int]:
             from mcp_memory.stores.sqlite.elsewhere import read_apart
 
             return read_apart(path), 0
+        case "history":
+            return transcript.replayed(path), 0
         case _:
             raise BadInput(f"{path} is a JSONL memory file, which is imported line by line.")
 
@@ -88,6 +96,14 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
     if os.path.exists(path) and os.path.getsize(path):
         raise BadInput(f"{path} exists already and is not written over. Remove it, or choose another name.")
     errand.progress(0, None, "reading")
+    if suffix == transcript.SUFFIX:
+        count = transcript.write(space, path, lambda done: errand.progress(done, None, "writing"))
+        graph = space.graph()
+        return {
+            "entities_imported": graph.entity_count,
+            "relations_imported": graph.relation_count,
+            "history_entries": count,
+        }
     target = open_space(path)
     errand.space = target
     try:

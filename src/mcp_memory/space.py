@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
@@ -18,7 +18,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
-from mcp_memory.facts import Customs, Limits, MemoryFault, NotNow
+from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
@@ -497,6 +497,23 @@ class Space:
             self._graph = None
             past = self.past(self.graph())
         return past
+
+    def take_feed(self, entries: Iterable[Entry], floor: int) -> int:
+        """Take over a whole history, which must be in order, into a memory without one; how many entries it has."""
+        history = self.history
+        if history is None:
+            raise CannotHold(NO_HISTORY.format(path=getattr(self.store, "path", "this memory")))
+        count = 0
+        with self._lock, self.store.begin():
+            if self.graph().seq:
+                raise BadInput("Only a new memory can take over a history; this one has its own. Name another file.")
+            for entry in entries:
+                self.store.write([entry])
+                count += 1
+            history.set_floor(floor)
+        self._graph = None
+        self._wrote()
+        return count
 
     def catch_up(self) -> None:
         """Take in what was written last. For the moment after a reply; whoever asks the graph need not."""

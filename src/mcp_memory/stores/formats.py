@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 
 SUFFIXES = {".jsonl": "jsonl", ".json": "jsonl", ".mcpmem": "journal"}
-BEGINNINGS = ((b"SQLite format 3\0", "sqlite"), (b"MCPMEMV", "journal"), (b"{", "jsonl"))
+# Not a memory but a whole one with its history, as text (transcript.py).
+TRANSCRIPT = b'{"format":"mcp-memory history"'
+BEGINNINGS = ((TRANSCRIPT, "history"), (b"SQLite format 3\0", "sqlite"), (b"MCPMEMV", "journal"), (b"{", "jsonl"))
 
 # A process that closes a file it has read loses SQLite's locks on it (POSIX locks belong to the process),
 # so the beginning of a file is read once, before any store of this process can have it open.
@@ -13,7 +15,7 @@ _recognised: dict[str, str] = {}
 
 
 def format_of(path: str) -> str:
-    """`sqlite`, `jsonl` or `journal`."""
+    """`sqlite`, `jsonl` or `journal`; `history` for a transcript, which is no memory."""
     place = os.path.realpath(path)
     if place not in _recognised:
         _recognised[place] = _by_beginning(place) or SUFFIXES.get(os.path.splitext(place)[1].lower(), "sqlite")

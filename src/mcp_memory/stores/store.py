@@ -137,8 +137,15 @@ class History(Protocol):
         """The last entry of the beginning, before which nothing is known call by call."""
 
     @property
+    def first(self) -> int:
+        """The first entry there is, of the beginning or of the history."""
+
+    @property
     def last(self) -> int:
         """The last entry."""
+
+    def set_floor(self, seq: int) -> None:
+        """Say which entry is the last of the beginning. Inside the write that brings a whole feed."""
 
     def between(self, after: int, upto: int) -> Iterator[Entry]:
         """The entries with after < seq <= upto, oldest first, with what they altered."""

@@ -48,6 +48,16 @@ class FeedHistory:
         return int(self._one(SQL.floor) or 0)
 
     @property
+    def first(self) -> int:
+        """The first entry there is, of the beginning or of the history."""
+        return int(self._one(SQL.first) or 1)
+
+    def set_floor(self, seq: int) -> None:
+        """Say which entry is the last of the beginning. Inside the write that brings a whole feed."""
+        with plain_words(self._file.path):
+            self._file.ready().execute(SQL.set_floor, (seq,))
+
+    @property
     def last(self) -> int:
         return int(self._one(FEED.last))
 

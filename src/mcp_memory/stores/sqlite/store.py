@@ -401,12 +401,14 @@ class SqliteStore:
     def _project_batch(self, connection: apsw.Connection, done: int) -> bool:
         until = time.monotonic() + BATCH_SECONDS
         projector = Projector(connection, self._file.has_vectors)
+        floor = connection.execute(history.SQL.floor).get
         rows = connection.execute(FEED.some_news, (done, BATCH_ENTRIES)).fetchall()
         more = len(rows) == BATCH_ENTRIES
         for row in rows:
             entry = entry_of(row)
             projector.project(entry)
-            index(connection, entry)
+            if entry.seq > floor:
+                index(connection, entry)
             done = entry.seq
             if time.monotonic() > until:
                 more = True

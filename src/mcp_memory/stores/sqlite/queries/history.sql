@@ -4,6 +4,9 @@ select value from space_state where key = 'feed_floor'
 -- set_floor --
 update space_state set value = ? where key = 'feed_floor'
 
+-- first --
+select min(seq) from change
+
 -- whole --
 select seq, at, body, origin, tool, part, was from change where seq > ? and seq <= ? order by seq
 
