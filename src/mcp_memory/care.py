@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
@@ -34,6 +35,8 @@ SERVER = "mcp-memory"
 QUIET_SECONDS, LONGEST_SECONDS = 2.0, 30.0
 # Who wants to see flags waits so long for them: a report, and a look at one entity.
 REPORT_SECONDS, LOOK_SECONDS = 2.0, 0.1
+# More new observations than this are no matter of a moment: a look at one entity does not wait for them.
+MOST_WAITED_FOR = 64
 # Entities looked at while the graph is held, and entities looked through for such as are behind.
 AT_ONCE, LOOKED_THROUGH = 32, 2048
 # Texts that one reading call may give to the model; of more it says that they are still to be read.
@@ -93,11 +96,12 @@ class Caretaker:
             self._worker.start()
         self._wake.set()
 
-    def hurry(self, seconds: float) -> bool:
-        """Wait until what is written now was compared, but not for ever; was it? Never ask while holding the graph."""
+    def hurry(self, seconds: float, most: float = inf) -> bool:
+        """Wait until what is written now was compared, but not for ever, and for no more than `most` of it; was it?
+        Never ask while holding the graph."""
         with self._space.reading() as graph:
             newest = graph.next_observation - 1
-        if self.last < newest and seconds > 0:
+        if self.last < newest and seconds > 0 and newest - self.last <= most:
             self._hurried.set()
             self.nudge()
             with self._done:
@@ -236,7 +240,7 @@ def curator_of(space: Space) -> Curator:
         facts=space.reading,
         customs=space.customs,
         meanings=lambda texts: meanings_of(space, texts),
-        question=lambda text: _question(space, text),
+        nearness=lambda query, ids: _nearness(space, query, ids),
         uses=uses,
         missing=lambda: _missing(space),
         examined=lambda: _examined(space),
@@ -298,9 +302,16 @@ def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | N
     return Meanings(vectors, model.model, len(made) == len(missing))
 
 
-def _question(space: Space, text: str) -> Floats | None:
-    model = chosen_engine(space)
-    return None if model is None else model.encode([text], "query")[0]
+def _nearness(space: Space, query: str, ids: Sequence[int]) -> dict[int, float]:
+    """The cosines of these reflections with a question, of those that have a vector. Without any lock held."""
+    space.meaning.prepare()
+    vectors = space.vectors
+    if vectors is None:
+        return {}
+    found, missing = vectors.of_reflections(ids)
+    cosines = (found @ vectors.engine.encode([query], "query")[0]).tolist()
+    absent = set(missing)
+    return {one: cosine for one, cosine in zip(ids, cosines, strict=True) if one not in absent}
 
 
 def _missing(space: Space) -> str:

@@ -614,9 +614,9 @@ class Space:
     def _wait_for_flags(self) -> None:
         """Give what was written a moment ago its flags, if that is a matter of a moment."""
         if self.caretaker is not None:
-            from mcp_memory.care import LOOK_SECONDS, is_ready
+            from mcp_memory.care import LOOK_SECONDS, MOST_WAITED_FOR, is_ready
 
-            self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0)
+            self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0, MOST_WAITED_FOR)
 
     def _has_many_notes(self) -> bool:
         return self.used is not None and self.used.is_full

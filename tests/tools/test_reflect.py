@@ -174,3 +174,10 @@ def test_a_format_without_a_place_for_reflections_says_so(plain: Caller) -> None
 
     assert "no place for reflections" in refused and ".db" in refused
     assert plain("search_reflections", query="rain") == {"results": []}
+
+
+def test_a_reflection_is_found_by_its_meaning_in_other_words_and_another_language(told: Caller) -> None:
+    for content in ("Lunch was excellent", "Everybody was nervous because of the deadline", "The cat sleeps a lot"):
+        reflect(told, content=content)
+
+    assert search(told, "estrés por la fecha de entrega")[0] == "Everybody was nervous because of the deadline"

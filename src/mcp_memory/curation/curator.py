@@ -30,7 +30,8 @@ class Curator(NamedTuple):
     facts: Callable[[], AbstractContextManager[Graph]]  # the graph, as long as it is held
     customs: Customs
     meanings: Callable[[Sequence[str]], Meanings | None]  # of texts; None where there is no model
-    question: Callable[[str], Floats | None]
+    # How near in meaning (cosine) to a question these reflections are; of those that have a vector.
+    nearness: Callable[[str, Sequence[int]], Mapping[int, float]]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
     missing: Callable[[], str]  # why some vectors are not there, and what to do about it
     # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.

@@ -79,7 +79,10 @@ def best(
     query: str, wanted: Sequence[Reflection], said: dict[int, tuple[float, float]], curator: Curator, limit: int
 ) -> list[tuple[Reflection, float]]:
     """The reflections that fit a query, each with its score, best first. `said`: what their words say of it."""
-    near = _nearness(query, wanted, curator)
+    near: dict[int, float] = {}
+    if wanted and query.strip():
+        found = curator.nearness(query, [one.id for one in wanted])
+        near = {one: max(cosine, 0.0) for one, cosine in found.items()}
     ranks: dict[int, float] = {}
     lists = [sorted(said, key=lambda one: -said[one][0]), sorted(near, key=lambda one: -near[one])]
     for ordered in lists:
@@ -96,17 +99,3 @@ def best(
             scored.append((thought, (ranks[thought.id] / highest + close) / 2 * age))
     scored.sort(key=lambda pair: (-pair[1], -pair[0].id))
     return scored[:limit]
-
-
-def _nearness(query: str, wanted: Sequence[Reflection], curator: Curator) -> dict[int, float]:
-    """The cosine of each reflection that has a vector, none below 0."""
-    if not wanted or not query.strip():
-        return {}
-    question = curator.question(query)
-    if question is None:
-        return {}
-    known = curator.meanings([one.content for one in wanted])
-    if known is None:
-        return {}
-    cosines = (known.vectors @ question).tolist()
-    return {one.id: max(cosine, 0.0) for one, cosine in zip(wanted, cosines, strict=True) if not math.isnan(cosine)}
