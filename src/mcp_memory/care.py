@@ -39,6 +39,8 @@ REPORT_SECONDS, LOOK_SECONDS = 2.0, 0.1
 MOST_WAITED_FOR = 64
 # Entities looked at while the graph is held, and entities looked through for such as are behind.
 AT_ONCE, LOOKED_THROUGH = 32, 2048
+# Who waits for the graph is awake after so long.
+PAUSE_SECONDS = 0.0001
 # Texts that one reading call may give to the model; of more it says that they are still to be read.
 MOST_ENCODED = 500
 # Texts that the model gets at a time behind the replies: a search waits for no more than that.
@@ -238,6 +240,7 @@ def curator_of(space: Space) -> Curator:
 
     return Curator(
         facts=space.reading,
+        pause=pause,
         customs=space.customs,
         meanings=lambda texts: meanings_of(space, texts),
         nearness=lambda query, ids: _nearness(space, query, ids),
@@ -246,6 +249,10 @@ def curator_of(space: Space) -> Curator:
         examined=lambda: _examined(space),
         now=lambda: seconds_of(space.clock()) or time.time(),
     )
+
+
+def pause() -> None:
+    time.sleep(PAUSE_SECONDS)
 
 
 def _examined(space: Space) -> int:

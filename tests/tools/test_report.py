@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcp_memory import care
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import EntityRestored, ObservationFlagged, Plan
+from mcp_memory.curation import curator
 from mcp_memory.facts import Entity, Observation
 from mcp_memory.search.limbic import Use
 from mcp_memory.search.times import seconds_of
@@ -137,4 +140,27 @@ def test_who_looks_changes_no_byte(memory_file: Path) -> None:
 
     assert bytes_in(memory_file.parent) == before
     assert space.graph().seq == seq
+    space.close()
+
+
+def test_a_large_memory_is_looked_at_piece_by_piece_and_others_get_in_between(
+    database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curator, "PIECE", 2)
+    space = open_space(database)
+    call = Caller(space)
+    call("create_entities", entities=[person(f"E{n}", "a") for n in range(7)])
+    call("delete_entities", entityNames=["E3"])
+    written = []
+
+    def write() -> None:
+        other = threading.Thread(target=call, args=("create_entities",), kwargs={"entities": [person("Late", "b")]})
+        other.start()
+        other.join(10)
+        written.append(other.is_alive())
+
+    monkeypatch.setattr(care, "pause", write)
+
+    assert call("consolidation_report")["summary"]["total_entities"] == 7  # six, and the late one
+    assert written and not any(written)
     space.close()

@@ -137,6 +137,29 @@ def test_reflections_stay_readable_with_the_entity_that_was_split(keep: Caller) 
     assert keep("describe_entity", name="Ada")["entity"]["reflections"][0]["content"] == "She matters"
 
 
+def test_what_an_entity_means_follows_its_split(keep: Caller) -> None:
+    music, boats = "plays the theremin in an orchestra", "repairs old sailing boats"
+    keep("create_entities", entities=[person("Ada", music, boats), person("Bob", "likes soup")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+
+    def meaning(*names: str) -> Any:
+        vectors = keep.space.vectors
+        assert vectors is not None and vectors.wait(30)
+        found, missing = vectors.of_entities([keep.space.graph()[name].id for name in names])
+        assert not missing
+        return found
+
+    (before,) = meaning("Ada")
+    keep("execute_entity_split", entity_name="Ada", approved_splits=[split("Hobby", boats)])
+    whole, part = meaning("Ada", "Hobby")
+    assert float(before @ whole) < 0.99 and float(before @ part) < 0.99
+    assert keep("search_semantic", query="who repairs ships")["results"][0]["name"] == "Hobby"
+
+    keep("end_relation", relation_id=1)
+    (alone,) = meaning("Ada")
+    assert float(alone @ whole) < 0.9999
+
+
 # ── analysis ─────────────────────────────────────────────────────────────────────────────────────
 
 

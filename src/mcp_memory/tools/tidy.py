@@ -65,8 +65,7 @@ def find_split_candidates(curator: Curator) -> dict[str, Any]:
     """Every entity that has grown too large for its type and has topics of its own, with its analysis."""
     from mcp_memory.curation.split import analyse, too_large
 
-    with curator.facts() as graph:
-        large = too_large(graph.entities(), curator.customs.split_thresholds)
+    large = too_large(curator.passing(), curator.customs.split_thresholds)
     analyses = [analyse(*_understood(curator, one)) for one in large]
     return {"candidates": [one.told() for one in analyses if one.needs_split]}
 
@@ -172,6 +171,5 @@ def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count
     from mcp_memory.curation.split import analyse
 
     uses, examined = curator.uses(), curator.examined()
-    with curator.facts() as graph:
-        found = survey(graph.entities(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
+    found = survey(curator.passing(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
     return report(found, [analyse(*_understood(curator, one)) for one in found.large], limit)
