@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -287,6 +289,45 @@ def test_after_a_change_of_model_the_old_vectors_serve_until_the_new_ones_are_th
         time.sleep(0.02)
     assert list(kept(space)) == [vectors.stamp]
     assert told(space) == []
+    space.close()
+
+
+def test_what_the_old_model_was_still_at_when_it_was_replaced_does_not_stay(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = open_space(tmp_path / "memory.db")
+    Caller(space)("create_entities", entities=[person(f"P{n}", f"dog {n} likes tea") for n in range(5)])
+    vectors_of(space)
+    space.close()
+    nudge = Vectors.nudge
+    monkeypatch.setattr(Vectors, "nudge", lambda self: None)  # nothing happens behind, until it is let
+    space = open_space(tmp_path / "memory.db", model=tiny)
+    old, coming = space.vectors, space.meaning.changeover()._coming  # type: ignore[union-attr]
+    assert old is not None and coming is not None
+    Caller(space)("add_observations", observations=[{"entityName": "P3", "contents": ["a cat has money"]}])
+    is_at_it, may_go_on = threading.Event(), threading.Event()
+    encode = old.engine.encode
+
+    def slowly(texts: Sequence[str]) -> Any:
+        is_at_it.set()
+        assert may_go_on.wait(30)
+        return encode(texts)
+
+    monkeypatch.setattr(old.engine, "encode", slowly)
+    nudge(old)
+    assert is_at_it.wait(30)
+    while coming.step():
+        pass
+    has_changed = space.vectors is coming
+    assert has_changed
+    nudge(coming)
+    time.sleep(0.2)
+    may_go_on.set()
+    until = time.monotonic() + 30
+    while len(kept(space)) > 1 and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    assert list(kept(space)) == [coming.stamp]
     space.close()
 
 

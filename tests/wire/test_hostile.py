@@ -35,7 +35,9 @@ HALF_OPEN = 10_000
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     file = tmp_path_factory.mktemp("hostile") / "memory.db"
-    with running(real(file, "http", "--auth-token", TOKEN, "--rate-limit", "1000000")) as server:
+    # Without a model: loading one is no growth that an attack causes.
+    options = ("--auth-token", TOKEN, "--rate-limit", "1000000", "--model", "none")
+    with running(real(file, "http", *options)) as server:
         with Web(server, Authorization=f"Bearer {TOKEN}") as web:
             web.modern("tools/call", name="create_entities", arguments={"entities": [person("Ada")]})
         yield server

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mcp_memory")
 
+# The model that served until now may be at a lot of texts; nobody waits for it but a worker.
+FINISHING_SECONDS = 30.0
+
 
 class ManyVectors(VectorHome, Protocol):
     """A home that may hold vectors of several models."""
@@ -43,6 +46,7 @@ class Changeover:
         """`engine_for` finds the engine of a stamp, if we still have it."""
         self._home = home
         self._coming: Vectors | None = None
+        self._former: Vectors | None = None
         self.serving = Vectors(reading, home, engine)
         stamps = home.stamps()
         self._leftover = [stamp for stamp in stamps if stamp != engine.stamp]
@@ -71,6 +75,9 @@ class Changeover:
     def _clear(self) -> None:
         """Everything has its vector: what other models left behind goes. Another process may serve by it still,
         and does so from memory. Called by the worker, which nobody waits for."""
+        former, self._former = self._former, None
+        if former is not None:
+            former.close(FINISHING_SECONDS)  # what it was still embedding would be kept after the sweep
         leftover, self._leftover = self._leftover, []
         for stamp in leftover:
             try:
@@ -82,8 +89,8 @@ class Changeover:
         old, coming = self.serving, self._coming
         assert coming is not None
         coming.on_fresh = old.on_fresh
-        self.serving, self._coming = coming, None
-        old.close(0)
+        self.serving, self._coming, self._former = coming, None, old
+        old.stop()
         self._follow_up()
         log.warning("everything is embedded with %s now", coming.stamp)
 
@@ -101,6 +108,6 @@ class Changeover:
         return self._coming is not None
 
     def close(self) -> None:
-        for vectors in (self._coming, self.serving):
+        for vectors in (self._former, self._coming, self.serving):
             if vectors is not None:
                 vectors.close()

@@ -404,12 +404,17 @@ class Vectors:
             self._done.notify_all()
         return fresh
 
-    def close(self, seconds: float = 0.5) -> None:
-        """Stop. What is missing will be missed again at the next start."""
+    def stop(self) -> None:
+        """Begin nothing more. What is missing will be missed again at the next start."""
         with self._done:
             self._stop.set()
             self._wake.set()
             self._done.notify_all()
+
+    def close(self, seconds: float = 0.5) -> None:
+        """Stop, and wait for what is being done."""
+        self.stop()
+        with self._lock:
             worker, self._worker = self._worker, None
         if worker is not None:
             worker.join(seconds)
