@@ -1,6 +1,7 @@
 """Every check of the project, in an environment of its own: `python3 scripts/check.py`.
 
-Arguments go to pytest: `python3 scripts/check.py tests/wire -x`."""
+Without arguments all tests run, on every core. Arguments go to pytest, which then takes one core, as a
+debugger likes it: `python3 scripts/check.py tests/wire -x`; `-n auto --dist loadfile` asks for all of them."""
 
 import subprocess
 import sys
@@ -12,6 +13,8 @@ CHECKS = (
     ("ruff", "format", "--check", "."),
     ("mypy",),
 )
+# A file stays on one core: its tests share what was made for them (docs/decisions/0019-pytest-xdist.md).
+ALL_TESTS = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def main() -> int:
@@ -22,7 +25,7 @@ def main() -> int:
     for check in failed:
         print(f"FAILED: {' '.join(check)}", flush=True)
     # Last, so that the last line is pytest's count.
-    tested = passes(tools, ("pytest", *sys.argv[1:]))
+    tested = passes(tools, ("pytest", *(sys.argv[1:] or ALL_TESTS)))
     return 0 if tested and not failed else 1
 
 

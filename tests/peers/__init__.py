@@ -19,10 +19,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from mcp_memory.stores.filelock import FileLock
+
 ROOT = Path(__file__).resolve().parents[2]
 NPM = Path(__file__).parent / "npm"
 OLDEST_NODE = (22, 19)  # what the Inspector asks for
 LATEST = "2025-11-25"
+INSTALL_SECONDS = 280  # pytest gives a test 300
 
 Message = dict[str, Any]
 
@@ -73,15 +76,19 @@ def npm_folder() -> Path:
     lock = (NPM / "package-lock.json").read_bytes()
     folder = Path(os.environ.get("MCP_MEMORY_PEERS") or ROOT / ".cache" / "peers")
     wanted = folder / hashlib.sha256(lock).hexdigest()[:16]
-    if not wanted.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as fresh:
-            _install(Path(fresh, "npm"))
-            try:
+    if wanted.exists():
+        return wanted
+    folder.mkdir(parents=True, exist_ok=True)
+    one_at_a_time = FileLock(str(folder / "installing.lock"))
+    if not one_at_a_time.acquire(INSTALL_SECONDS):
+        raise PeerFault(f"another process has been installing the peers in {folder} for {INSTALL_SECONDS} s")
+    try:
+        if not wanted.exists():  # else it came while this process waited
+            with tempfile.TemporaryDirectory(dir=folder) as fresh:
+                _install(Path(fresh, "npm"))
                 Path(fresh, "npm").rename(wanted)
-            except OSError:
-                if not wanted.exists():  # else another process was faster, with the same content
-                    raise
+    finally:
+        one_at_a_time.close()
     return wanted
 
 
@@ -96,7 +103,7 @@ def _install(folder: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         check=False,
-        timeout=280,
+        timeout=INSTALL_SECONDS,
     )
     if done.returncode:
         said = done.stdout.decode(errors="replace")
