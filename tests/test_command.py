@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from mcp_memory import __version__
 from mcp_memory.commands import COMMANDS, OPTIONS, Command, Option, flag_of
-from mcp_memory.server import INSTRUCTIONS, main
+from mcp_memory.server import main
 from mcp_memory.settings import FIELDS, FLAGS, Request
 from tests.conftest import person
 
@@ -229,7 +229,3 @@ def test_the_demo_is_a_conversation_that_ends_well() -> None:
     assert '"structuredContent"' not in shown.stdout
     for said in ("create_entities", "create_relations", "search_nodes", "Moves to Lisbon in May"):
         assert said in shown.stdout
-
-
-def test_the_instructions_are_short_enough_to_be_read_in_every_session() -> None:
-    assert len(INSTRUCTIONS) <= 600

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory import __version__
+from mcp_memory.advice import instructions
 from mcp_memory.facts import MemoryFault
 from mcp_memory.settings import BadSetting, Settings, read
 
@@ -18,12 +19,6 @@ if TYPE_CHECKING:
     from mcp_memory.space import Space
 
 ABOUT = {"name": "memory", "title": "Memory", "version": __version__}
-INSTRUCTIONS = (
-    "A lasting memory: entities with observations, linked by relations. Look before you answer what earlier "
-    "sessions may have settled: search_nodes finds by words, open_nodes by name. Keep what will matter later, one fact "
-    "an observation, under a name you would search for; relations are verbs (Ada leads Atlas). When a fact changes, "
-    "supersede or end the old one instead of deleting it."
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +57,7 @@ def serve(settings: Settings) -> int:
     offer = Offer(
         desk,
         ABOUT,
-        None if is_official else INSTRUCTIONS,
+        None if is_official else instructions(settings.profile, settings.tools, settings.read_only),
         official=is_official,
         confirm_above=settings.confirm_above,
     )
