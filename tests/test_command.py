@@ -72,7 +72,7 @@ def test_the_version_is_the_package_version(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["remember"], "There is no command 'remember'. The commands are serve, demo, import"),
+        (["remember"], "There is no command 'remember'. The commands are serve, init"),
         (["import"], "It is used like this: mcp-memory import FILE"),
         (["stats", "--repair"], "It is used like this: mcp-memory stats"),
         (["--repair"], "It is used like this: mcp-memory serve"),

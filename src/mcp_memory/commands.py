@@ -12,6 +12,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from mcp_memory.clients.table import CLIENTS
+
 Count = Annotated[int, Meta(ge=1)]
 
 
@@ -53,6 +55,28 @@ EXPECTED = {
 COMMANDS = {
     "serve": Command(
         "mcp_memory.cli:serve", "Speak MCP on standard input and output. This is what happens without a command."
+    ),
+    "init": Command(
+        "mcp_memory.clients.command:init",
+        "Put this memory into the configuration of a client, with the settings that are given as options. Shows what "
+        "would be written and asks; what was there is kept beside and can be taken back. On a terminal it also offers "
+        "the rules and the hook.",
+        ("|".join(CLIENTS),),
+        {
+            "scope": Option("For all your work, or for the project in this folder. [default: user]", "user|project"),
+            "rules": Option("Also write rules for its model: when to recall and when to save."),
+            "hook": Option("Also let each session begin with what the memory knows, where the client can do that."),
+            "uvx": Option("Start it by uvx, which fetches it, and not by the path of this installation."),
+            "config": Option("Another configuration file than the client's usual one.", "FILE"),
+            "yes": Option("Write without asking."),
+            "print": Option("Only show what would be written."),
+            "undo": Option("Take back what the last init of this client wrote."),
+        },
+    ),
+    "brief": Command(
+        "mcp_memory.clients.brief:brief",
+        "Tell in a few lines what the memory holds and what was learnt last, for the beginning of a session.",
+        options={"hook": Option("As JSON, as hosts want it from a hook, and in no case with a failure.")},
     ),
     "demo": Command("mcp_memory.cli:demo", "Show a conversation with a server on a temporary file."),
     "import": Command(
@@ -151,7 +175,7 @@ COMMANDS = {
         "mcp_memory.cli:token",
         "Manage the tokens that clients show over tcp and http, in the file that --auth-token-file names: create NAME, "
         "list, revoke NAME. A token is shown once, when it is created; only its hash is kept.",
-        ("ACTION", "[NAME]"),
+        ("create|list|revoke", "[NAME]"),
         {
             "scopes": Option("What it allows: read, write, admin, with commas between.", "SCOPES", tuple[str, ...]),
             "expires": Option("When it ends: a length such as 30d or 12h, or a date such as 2026-12-31.", "WHEN"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.clients.text import Broken
@@ -120,6 +120,7 @@ def test_what_is_broken_is_told_with_its_place() -> None:
     assert (fault.value.line, fault.value.column) == (2, 5)
 
 
+@settings(max_examples=50)
 @given(st.recursive(st.text() | st.integers() | st.booleans(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)))
 def test_what_is_written_is_read_the_same(value: object) -> None:
     assert tomllib.loads(f"x = {rendered(value)}") == {"x": value}

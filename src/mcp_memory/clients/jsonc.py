@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -70,7 +71,7 @@ class Reader:
         match = (STRING if opening == '"' else SCALAR).match(self.text, at)
         if match is None:
             raise Broken("a value is expected here" if opening else "it ends too early", *place_in(self.text, at))
-        return Part(at, match.end(), json.loads(match[0]))
+        return Part(at, match.end(), _plain(match[0]))
 
     def _object(self, start: int, depth: int) -> Part:
         made = Part(start, start, {}, [])
@@ -83,7 +84,7 @@ class Reader:
             if self.text[colon : colon + 1] != ":":
                 raise Broken("a colon is expected here", *place_in(self.text, colon))
             part = self._value(self._gap(colon + 1), depth + 1)
-            name = json.loads(key[0])
+            name = _plain(key[0])
             made.members.append(Member(name, at, part))
             made.value[name] = part.value
             at = self._after(part.end, "}")
@@ -116,12 +117,26 @@ class Reader:
         return after
 
 
+def _plain(said: str) -> Any:
+    return said[1:-1] if said[0] == '"' and "\\" not in said else json.loads(said)
+
+
 def parse(text: str, lenient: bool = True) -> Part:
     """The object that a configuration is; Broken says what is wrong with it and where."""
     part = Reader(text, lenient).document()
     if not isinstance(part.value, dict):
         raise Broken("it must be an object: { … }", *place_in(text, part.start))
     return part
+
+
+def values(text: str, lenient: bool = True) -> Any:
+    """What a configuration says. Claude Code's own has megabytes, and the standard library reads what has no
+    comments fifty times as fast."""
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        found = None
+    return found if isinstance(found, dict) else parse(text, lenient).value
 
 
 # ── edits ────────────────────────────────────────────────────────────────────────────────────────
@@ -167,7 +182,7 @@ def without(text: str, keys: Sequence[str], index: int | None = None, emptied: i
 
 def _way(text: str, keys: Sequence[str]) -> tuple[Part, list[str]]:
     """How far these keys lead: the last value there is, and the keys that are left."""
-    here = parse(text)
+    here = _standing(text)
     for at, key in enumerate(keys):
         if not isinstance(here.value, dict):
             raise Broken(f"{'.'.join(keys[:at])} must be an object: {{ … }}", *place_in(text, here.start))
@@ -176,6 +191,10 @@ def _way(text: str, keys: Sequence[str]) -> tuple[Part, list[str]]:
             return here, list(keys[at:])
         here = found[-1]  # of two that are named the same, JSON means the last
     return here, []
+
+
+# Only where things stand is asked of it: the values in it are shared, and nobody may alter them.
+_standing = lru_cache(maxsize=2)(parse)
 
 
 def _nested(keys: Sequence[str], value: Any) -> Any:

@@ -1,0 +1,113 @@
+"""How a client starts this program: by the command that is running now, or by one that fetches it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+
+import msgspec
+
+from mcp_memory.settings import FIELDS, BadSetting, full_path
+
+PROGRAM = "mcp-memory"
+# Folders of runners that are emptied from time to time: a path into them is none that will last.
+PASSING = {
+    "archive-v0": ("uvx", (PROGRAM,)),
+    "environments-v2": ("uvx", (PROGRAM,)),
+    "pipx/.cache": ("pipx", ("run", PROGRAM)),
+    ".cache/pipx": ("pipx", ("run", PROGRAM)),
+}
+# What says nothing to a server that one client starts for itself.
+FOR_MANY_CLIENTS = (
+    *("transport", "bind", "auth_token", "auth_token_file", "allow_unauthenticated", "tls_cert", "tls_key"),
+    *("public_url", "oauth_issuer", "oauth_audience", "oauth_jwks", "oauth_scope_prefix", "rate_limit"),
+    *("max_parallel", "compress_from", "audit", "allowed_hosts", "allowed_origins", "max_connections"),
+)
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """A command with what it needs."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+
+
+def launch(flags: Mapping[str, str], uvx: bool, portable: bool) -> Launch:
+    """How to start a server with these settings, given as options. `portable`: the line is for other computers too."""
+    command, first = _program(uvx, portable)
+    args, env = list(first), {}
+    for name, said in flags.items():
+        if name in FOR_MANY_CLIENTS:
+            raise BadSetting(
+                f"--{name.replace('_', '-')} is for a server that many clients share, and this client starts one of "
+                "its own. How to connect it to a shared one: docs/clients/other.md."
+            )
+        if name == "memory_file":
+            env[FIELDS[name].env] = full_path(said)
+        else:
+            args += _argument(name, said)
+    return Launch(command, tuple(args), env)
+
+
+def _argument(name: str, said: str) -> list[str]:
+    """A setting as an option. What names a place must do so from wherever the client starts us."""
+    if name == "settings":
+        return ["--settings", full_path(said)]
+    field = FIELDS[name]
+    if field.kind is bool:
+        return [field.flag] if field.read(said, field.flag) else [f"{field.flag}=false"]
+    if name == "roots":
+        said = os.pathsep.join(full_path(part) for part in said.split(os.pathsep) if part)
+    elif name == "model" and os.path.isdir(full_path(said)):
+        said = full_path(said)
+    return [field.flag, said]
+
+
+def _program(uvx: bool, portable: bool) -> tuple[str, tuple[str, ...]]:
+    if uvx:
+        # What a desktop starts rarely has the PATH of a terminal.
+        return ("uvx" if portable else shutil.which("uvx") or "uvx"), (PROGRAM,)
+    path = _own_path()
+    if path is None:
+        return sys.executable, ("-m", "mcp_memory")
+    slashed = path.replace("\\", "/")
+    for mark, (runner, args) in PASSING.items():
+        if f"/{mark}/" in slashed:
+            return ("" if portable else shutil.which(runner) or "") or runner, args
+    return path, ()
+
+
+def _own_path() -> str | None:
+    """The command as it was typed, if it was ours, or the one beside this Python. A link is not followed: the
+    installer that made it will keep it, and not what it leads to."""
+    names = (PROGRAM, f"{PROGRAM}.exe")
+    typed = shutil.which(sys.argv[0]) if sys.argv and os.path.basename(sys.argv[0]) in names else None
+    beside = (os.path.join(os.path.dirname(sys.executable), name) for name in names)
+    return next((os.path.abspath(path) for path in (typed, *beside) if path and os.path.isfile(path)), None)
+
+
+# ── an entry that is there already ───────────────────────────────────────────────────────────────
+
+# The keys, of any client, that say how a server is started or reached. Others are the user's own: they stay.
+HOW = frozenset(
+    "type command args env environment cwd envFile env_vars url httpUrl serverUrl headers http_headers "
+    "env_http_headers bearer_token_env_var transport enabled disabled".split()
+)
+OURS = frozenset(field.env for field in FIELDS.values()) | {"MCP_MEMORY_SETTINGS"}
+
+
+def kept_environment(entry: object) -> dict[str, str]:
+    """What an entry sets for this program, or for the official server, which knows one of the same variables."""
+    if not isinstance(entry, dict):
+        return {}
+    env = entry.get("env") or entry.get("environment") or {}
+    return {key: value for key, value in env.items() if key in OURS and isinstance(value, str)}
+
+
+def merged(entry: object, ours: dict[str, object]) -> dict[str, object]:
+    """Our entry, with what the user's own has besides how to start it."""
+    others = entry if isinstance(entry, dict) else {}
+    return {**ours, **{key: value for key, value in others.items() if key not in HOW and key not in ours}}
