@@ -1,4 +1,5 @@
-"""Write docs/tools.md and docs/settings.md from the code that they describe: `python scripts/docs.py`.
+"""Write docs/tools.md, docs/settings.md and docs/mcp-memory.1 from the code that they describe:
+`python scripts/docs.py`.
 
 With `--check` nothing is written and the exit code tells whether they are up to date. It needs the
 package installed (`.venv-dev` has it)."""
@@ -12,6 +13,7 @@ from environment import CHECKOUT
 
 from mcp_memory.facts import OFFICIAL_LIMITS, Limits
 from mcp_memory.settings import DEFAULT_FILE, FIELDS, PREFIX
+from mcp_memory.shell import manual
 from mcp_memory.tools.catalog import FAMILIES, PROFILES, catalog
 from mcp_memory.tools.registry import Tool
 
@@ -151,11 +153,18 @@ def settings_page() -> Iterator[str]:
     yield ""
 
 
+def _joined(lines: Iterator[str]) -> str:
+    return "\n".join(lines).rstrip() + "\n"
+
+
 def main() -> int:
-    pages = {"docs/tools.md": tools_page, "docs/settings.md": settings_page}
+    pages = {
+        "docs/tools.md": _joined(tools_page()),
+        "docs/settings.md": _joined(settings_page()),
+        "docs/mcp-memory.1": manual.page(),
+    }
     stale = []
-    for name, page in pages.items():
-        text = "\n".join(page()).rstrip() + "\n"
+    for name, text in pages.items():
         file = CHECKOUT / name
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             stale.append(name)

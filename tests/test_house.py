@@ -188,6 +188,12 @@ def test_the_wheel_brings_the_command_and_the_version(wheel: zipfile.ZipFile) ->
     assert "mcp-memory = mcp_memory.server:main" in wheel.read(f"{information}/entry_points.txt").decode()
 
 
+def test_the_wheel_puts_the_manual_where_man_looks(wheel: zipfile.ZipFile) -> None:
+    name = f"mcp_memory-{mcp_memory.__version__}.data/data/share/man/man1/mcp-memory.1"
+
+    assert wheel.read(name).decode() == page("docs/mcp-memory.1")
+
+
 def test_the_public_names_are_there_when_asked_for() -> None:
     for name in mcp_memory.__all__:
         assert getattr(mcp_memory, name) is not None

@@ -181,6 +181,12 @@ COMMANDS = {
             "expires": Option("When it ends: a length such as 30d or 12h, or a date such as 2026-12-31.", "WHEN"),
         },
     ),
+    "completion": Command(
+        "mcp_memory.shell.completion:completion",
+        "Print a script that lets a shell complete what is typed after mcp-memory; its first lines say how to use it.",
+        ("bash|zsh|fish|powershell",),
+    ),
+    "man": Command("mcp_memory.shell.manual:man", "Print the manual page: mcp-memory man | man -l -"),
 }
 
 
