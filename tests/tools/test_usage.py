@@ -409,3 +409,18 @@ def test_a_constant_that_is_no_sensible_number_is_passed_over(twins: Caller, tab
 
     assert shown(twins) == list(TWINS)
     assert twins.space.usage.constants() == type(twins.space.usage.constants())()
+
+
+def test_a_file_beside_that_somebody_is_just_making_is_no_file_yet(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Between its making and the commit of its tables there is a database without tables."""
+    space = open_space(tmp_path / "memory.jsonl")
+    call = Caller(space)
+    call("create_entities", entities=[person("Ada", "likes tea")])
+    (tmp_path / "memory.jsonl-usage").write_bytes(b"")
+
+    assert call("search_semantic", query="tea")["results"]
+
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == []
+    space.close()

@@ -212,6 +212,8 @@ def _bring_model(connection: apsw.Connection, stamp: str, dimension: int) -> int
     model = _model(connection, stamp)
     if model is None:
         if not _is_there(connection):
+            for statement in (SQL.drop_vectors, SQL.drop_models):
+                connection.execute(statement)
             connection.execute(read_sql("schema", "vectors.sql"))
         connection.execute(SQL.add_model, (stamp, dimension))
         model = _model(connection, stamp)

@@ -200,7 +200,7 @@ LARGEST_KEPT = 16_000_000
 _drawings: WeakKeyDictionary[Graph, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
-@tool
+@tool(past=True)
 def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json") -> Said | Pieces:
     """The whole graph as one text: json, a mermaid flowchart, or dot for Graphviz. Large; to look at a part, use
     extract_subgraph."""

@@ -49,7 +49,7 @@ def _names(graph: View, entity_ids: Iterable[int]) -> list[str]:
     return list(map(graph.name_of, entity_ids))
 
 
-@tool(camel=True, lengthy=True)
+@tool(camel=True, lengthy=True, past=True)
 def find_all_paths(
     graph: View, from_: Name, to: Name, max_depth: PathDepth = 6, max_paths: PathCount = 50, offset: Offset = 0
 ) -> dict[str, Any]:

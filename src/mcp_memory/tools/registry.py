@@ -22,6 +22,14 @@ from mcp_memory.tools.schemas import input_schema
 
 Check = Callable[[Limits, Any], None]
 
+# How callers spell the moment they ask about, whatever the other arguments of a tool look like.
+MOMENT_NAMES = (AS_OF, "asOf")
+MOMENT_KEYS = tuple(f'"{name}"'.encode() for name in MOMENT_NAMES)
+CANNOT_LOOK_BACK = (
+    "{name} knows the memory only as it is now. Leave as_of out, or ask search_nodes, open_nodes or read_graph, which "
+    "look back."
+)
+
 
 class Within:
     """Marks an argument with the limit it must respect: `Annotated[list[Name], Within(check)]`."""
@@ -153,9 +161,22 @@ class Tool:
         values = self._values(decoded)
         for index, check in self._checks:
             check(limits, values[index])
-        if self.has_past and decoded.as_of:
-            return AsOf.of(values, decoded.as_of)
-        return values
+        moment = decoded.as_of if self.has_past else ""
+        if not moment and not self.writes and any(key in bytes(arguments) for key in MOMENT_KEYS):
+            moment = self._moment(arguments)
+        return AsOf.of(values, moment) if moment else values
+
+    def _moment(self, arguments: bytes | msgspec.Raw) -> str:
+        """The moment that is meant, in the other spelling. Who asks about the past is never shown the present."""
+        given = msgspec.json.decode(arguments)
+        meant = next((given[key] for key in MOMENT_NAMES if given.get(key)), "")
+        if not meant or self.asks_past or self.family == "official":
+            return ""
+        if not self.has_past:
+            raise BadInput(CANNOT_LOOK_BACK.format(name=self.name))
+        if not isinstance(meant, str):
+            raise BadInput(f"Invalid arguments for {self.name}: {self.wire_name(AS_OF)} must be text.")
+        return meant
 
     def _second_try(self, arguments: bytes | msgspec.Raw, fault: msgspec.ValidationError) -> Any:
         """Accept the spellings of the predecessors that the typed form does not know."""

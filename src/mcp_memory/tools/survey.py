@@ -24,13 +24,13 @@ def graph_stats(graph: Graph) -> dict[str, Any]:
     }
 
 
-@tool
+@tool(past=True)
 def list_entity_types(graph: Graph) -> dict[str, Any]:
     """The entity types in use with their counts, most used first."""
     return {"types": _ranked(graph.type_counts)}
 
 
-@tool
+@tool(past=True)
 def list_relation_types(graph: Graph) -> dict[str, Any]:
     """The relation types in use with their counts, most used first."""
     return {"types": _ranked(graph.relation_type_counts)}

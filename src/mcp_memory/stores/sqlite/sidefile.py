@@ -61,7 +61,8 @@ class SideFile:
             try:
                 connection.set_busy_timeout(BUSY_MILLISECONDS)
                 with connection:
-                    yield connection
+                    # Somebody may have made the file a moment ago and be about to commit its tables.
+                    yield connection if "entities" in _names(connection) else None
             finally:
                 connection.close()
 
@@ -84,9 +85,12 @@ class SideFile:
         connection.executemany("insert or ignore into entities (name) values (?)", [(name,) for name in names])
 
 
+def _names(connection: apsw.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("select name from sqlite_master")}
+
+
 def _bring_tables(connection: apsw.Connection) -> None:
-    there = {name for (name,) in connection.execute("select name from sqlite_master")}
-    if "entities" not in there:
+    if "entities" not in _names(connection):
         for statement in OWN:
             connection.execute(statement)
         for piece in documented():

@@ -33,6 +33,11 @@ def is_there(connection: apsw.Connection) -> bool:
     return bool(connection.execute(SQL.is_there).get)
 
 
+def has_echo(connection: apsw.Connection) -> bool:
+    """Or were the last searches written down by an earlier version?"""
+    return bool(connection.execute(SQL.has_echo).get)
+
+
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -40,6 +45,8 @@ def write(connection: apsw.Connection, searches: Sequence[Search], credits: Sequ
     """Write down searches and what was used after them; the number of this batch. Inside a transaction."""
     if not is_there(connection):
         connection.execute(read_sql("schema", "usage.sql"))
+    elif not has_echo(connection):
+        connection.execute(SQL.bring_echo)
     _write_shown(connection, searches)
     for search in searches:
         if search.is_logged:
@@ -188,7 +195,9 @@ def tune(connection: apsw.Connection, values: dict[str, float]) -> None:
 
 def trials(connection: apsw.Connection, most: int) -> list[Trial]:
     """The newest logged searches, oldest first."""
-    statement = SQL.results_of if is_there(connection) else SQL.results_of_predecessor
+    statement = SQL.results_of_predecessor
+    if is_there(connection):
+        statement = SQL.results_of if has_echo(connection) else SQL.results_without_echo
     found: list[Any] = connection.execute(SQL.trials, (most,)).fetchall()[::-1]
     return [
         Trial(

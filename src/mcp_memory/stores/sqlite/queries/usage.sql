@@ -1,6 +1,13 @@
 -- is_there --
 select exists (select 1 from sqlite_master where type = 'table' and name = 'search_base')
 
+-- has_echo --
+select exists (select 1 from pragma_table_info('search_base') where name = 'echo')
+
+-- bring_echo --
+-- Before there was an echo, nothing had one.
+alter table search_base add column echo REAL NOT NULL DEFAULT 0
+
 -- shown --
 -- Who is gone meanwhile is passed over, here and below.
 insert into entity_access (entity_id, access_count, last_access)
@@ -108,6 +115,14 @@ select r.entity_id, r.entity_name, r.rank, r.baseline_rank, r.cosine_sim, r.impo
        (select coalesce(sum(f.re_accessed), 0) from implicit_feedback f
          where f.event_id = r.event_id and f.entity_id = r.entity_id),
        b.base, b.echo
+  from search_results r left join search_base b on b.event_id = r.event_id and b.entity_id = r.entity_id
+ where r.event_id = ? order by r.rank
+
+-- results_without_echo --
+select r.entity_id, r.entity_name, r.rank, r.baseline_rank, r.cosine_sim, r.importance, r.temporal, r.cooc_boost,
+       (select coalesce(sum(f.re_accessed), 0) from implicit_feedback f
+         where f.event_id = r.event_id and f.entity_id = r.entity_id),
+       b.base, null
   from search_results r left join search_base b on b.event_id = r.event_id and b.entity_id = r.entity_id
  where r.event_id = ? order by r.rank
 

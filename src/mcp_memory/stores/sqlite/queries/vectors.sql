@@ -1,5 +1,13 @@
 -- is_there --
+-- Tables of an earlier shape do not count: what stands in them is made anew.
 select exists (select 1 from sqlite_master where type = 'index' and name = 'idx_text_vectors')
+   and exists (select 1 from pragma_table_info('vector_models') where name = 'dimension')
+
+-- drop_vectors --
+drop table if exists text_vectors
+
+-- drop_models --
+drop table if exists vector_models
 
 -- add_model --
 insert or ignore into vector_models (stamp, dimension) values (?, ?)
