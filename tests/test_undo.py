@@ -158,7 +158,7 @@ def test_a_deletion_is_taken_back_with_observations_relations_and_times(keep: Ca
     answer = keep("undo")
 
     assert answer["undone"][0]["tool"] == "delete_entities"
-    assert answer["undone"][0]["did"] == ['deleted Ada with 1 relations: "likes tea"']
+    assert answer["undone"][0]["did"] == ['deleted Ada with 1 relation: "likes tea"']
     assert facts(sqlite_space.graph()) == before
 
 
@@ -251,7 +251,7 @@ def test_nobody_takes_back_the_call_of_another_without_naming_it(keep: Caller, s
 
     answer = keep.desk.call(tool, b"{}", origin="somebody else/1.0 tcp 127.0.0.1")
 
-    assert answer.is_error and "made by test, not by you" in (answer.text or "")
+    assert answer.is_error and 'made by \\"test\\", not by you' in (answer.text or "")
     assert not keep.desk.call(tool, b'{"call":1}', origin="somebody else/1.0 tcp 127.0.0.1").is_error
 
 

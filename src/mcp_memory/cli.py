@@ -12,6 +12,7 @@ import msgspec
 
 from mcp_memory import __version__
 from mcp_memory.commands import COMMANDS, EXPECTED, Option, flag_of, told, usage
+from mcp_memory.quoting import data, named, visible
 from mcp_memory.settings import DEFAULT_FILE, FIELDS, PREFIX, BadSetting, Request, Settings, full_path
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def import_file(request: Request, file: str) -> int:
         desk.space.close()
     _end_progress()
     if answer.is_error or answer.structured is None:
-        print(f"mcp-memory: {msgspec.json.decode(answer.text or '{}').get('error', answer.text)}", file=sys.stderr)
+        said = msgspec.json.decode(answer.text or "{}").get("error", answer.text)
+        print(f"mcp-memory: {visible(said)}", file=sys.stderr)
         return 1
     print(f"{source} -> {settings.path}")
     _print_moved(msgspec.json.decode(answer.structured))
@@ -168,10 +170,10 @@ def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int
         space.close()
     wrong = sum(not finding.repaired for finding in findings)
     if json:
-        print(msgspec.json.encode(_as_json(request.settings.path, findings)).decode())
+        print(data(_as_json(request.settings.path, findings)))
         return 1 if wrong else 0
     for finding in findings:
-        print(f"{'repaired' if finding.repaired else 'found'}: {finding.text}")
+        print(f"{'repaired' if finding.repaired else 'found'}: {visible(finding.text)}")
     if not findings:
         print(f"{request.settings.path}: everything is as it should be.")
     for remedy in dict.fromkeys(finding.remedy for finding in findings if finding.remedy and not finding.repaired):
@@ -241,7 +243,7 @@ def _must_exist(settings: Settings) -> None:
 
 
 def _counts(counted: list[tuple[str, int]]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counted) or "none"
+    return ", ".join(f"{named(name)} {count:,}" for name, count in counted) or "none"
 
 
 def _print_table(rows: dict[str, Any]) -> None:

@@ -137,7 +137,9 @@ def _answer(said: Any, changed: bool) -> Answer:
 
 def refusal(fault: MemoryFault) -> Answer:
     """A failure as the contract words it: `{"error": …}` in the text, no structured content."""
-    told: dict[str, Any] = {"error": str(fault)}
+    from mcp_memory.quoting import visible
+
+    told: dict[str, Any] = {"error": visible(str(fault))}
     if fault.code is not None:
         told |= {"code": fault.code, "retryable": fault.retryable}
     if fault.message:

@@ -20,6 +20,8 @@ UNDRAWABLE = re.compile("[\x01-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 # Mermaid takes #name; and #number; for a character, also in quotes. So is written what means something to
 # it there, to the HTML of its labels, or to its directives, which it finds anywhere.
 MERMAID_CODES = {"#": "#35;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "&": "#amp;", "`": "#96;", "%": "#37;"}
+# Directions of writing turn around what stands after them, also in the source: they stand as their codes.
+TURNING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # It also sees a direction wherever one is named, and a style where a colon comes before a code.
 MERMAID_DIRECTION = re.compile(r"d(?=irection\W+(?:TB|BT|RL|LR|TD))")
 # A relation type like this one stands without quotes, as the Rust server wrote it. Words with spaces can
@@ -82,7 +84,7 @@ def _mermaid_quoted(texts: list[str]) -> list[str]:
     joined = UNDRAWABLE.sub(" ", NUL.join(texts))
     for character, code in MERMAID_CODES.items():
         joined = joined.replace(character, code)
-    joined = MERMAID_DIRECTION.sub("#100;", joined)
+    joined = TURNING.sub(lambda found: f"#{ord(found[0])};", MERMAID_DIRECTION.sub("#100;", joined))
     quoted = joined.split(NUL) if texts else []
     if "#" in joined:
         quoted = [text.replace(":", "#58;") if "#" in text else text for text in quoted]
@@ -92,4 +94,5 @@ def _mermaid_quoted(texts: list[str]) -> list[str]:
 def _dot_quoted(texts: list[str]) -> list[str]:
     """Texts as they may stand between the quotes of a DOT label."""
     joined = UNDRAWABLE.sub(" ", NUL.join(texts)).replace("\\", "\\\\").replace('"', '\\"')
-    return DOT_ENTITY.sub("&amp;", joined).split(NUL) if texts else []
+    joined = TURNING.sub(lambda found: f"&#{ord(found[0])};", DOT_ENTITY.sub("&amp;", joined))
+    return joined.split(NUL) if texts else []

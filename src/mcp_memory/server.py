@@ -32,7 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log_to_stderr(request.settings)
         return run(request)
     except (BadSetting, MemoryFault) as fault:
-        sys.stderr.write(f"mcp-memory: {fault}\n")
+        from mcp_memory.quoting import visible
+
+        sys.stderr.write(f"mcp-memory: {visible(str(fault))}\n")
         return 2 if isinstance(fault, BadSetting) else 1
     except KeyboardInterrupt:
         return 130
@@ -92,5 +94,14 @@ def log_to_stderr(settings: Settings) -> None:
     """Standard output belongs to the protocol; whatever else is said goes to standard error."""
     import logging
 
-    shape = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(stream=sys.stderr, level=settings.log_level.upper(), format=shape)
+    from mcp_memory.quoting import visible
+
+    class Visible(logging.Formatter):
+        """What was stored cannot steer the terminal that shows the log."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            return visible(super().format(record))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Visible("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])

@@ -13,6 +13,7 @@ from mcp_memory.changes import Entry
 from mcp_memory.facts import Entity, Observation, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.history.rewinding import Before, Owned, WayBack, standing
+from mcp_memory.quoting import named, quoted
 
 Key = tuple[str, int]  # a kind of fact, as Before names it, and the id
 
@@ -66,13 +67,13 @@ def _on_the_dying(way: WayBack) -> Iterator[Obstacle]:
         entity = graph.by_id[entity_id]
         for seen in entity.observations:
             if seen.id not in before.observations:
-                yield Obstacle(f"{entity.name} has learned {_short(seen.text)} since", ("observations", seen.id))
+                yield Obstacle(f"{named(entity.name)} has learned {_short(seen.text)} since", ("observations", seen.id))
         for relation in graph.incident_to(entity_id):
             if relation.id not in before.relations:
-                yield Obstacle(f"{entity.name} got {_link(graph, relation)} since", ("relations", relation.id))
+                yield Obstacle(f"{named(entity.name)} got {_link(graph, relation)} since", ("relations", relation.id))
         for reflection in graph.reflections_on(entity_id):
             if reflection.id not in before.reflections:
-                yield Obstacle(f"{entity.name} was reflected on since", ("reflections", reflection.id))
+                yield Obstacle(f"{named(entity.name)} was reflected on since", ("reflections", reflection.id))
 
 
 def _without_place(way: WayBack) -> Iterator[Obstacle]:
@@ -85,7 +86,7 @@ def _without_place(way: WayBack) -> Iterator[Obstacle]:
     for head in way.reborn.values():
         bearer = graph.ids.get(head.name)
         if bearer is not None and bearer not in way.dying:
-            yield Obstacle(f"another entity is named {head.name} since", ("entities", bearer))
+            yield Obstacle(f"another entity is named {named(head.name)} since", ("entities", bearer))
     for owned in way.before.observations.values():
         if owned is None:
             continue
@@ -142,12 +143,13 @@ def _stands(graph: Graph, entity_id: int, observation_id: int) -> bool:
 
 
 def _name(entity: Entity | None) -> str:
-    return "an entity" if entity is None else entity.name
+    return "an entity" if entity is None else named(entity.name)
 
 
 def _link(graph: Graph, relation: Relation) -> str:
-    return f"the relation {graph.name_of(relation.source)} {relation.relation_type} {graph.name_of(relation.target)}"
+    source, target = named(graph.name_of(relation.source)), named(graph.name_of(relation.target))
+    return f"the relation {source} {named(relation.relation_type)} {target}"
 
 
-def _short(text: str, most: int = 60) -> str:
-    return f'"{text if len(text) <= most else text[: most - 1] + "…"}"'
+def _short(text: str) -> str:
+    return quoted(text, 60)

@@ -54,9 +54,14 @@ class Past:
     def calls(self, wanted: Calls) -> Iterator[Entry]:
         return self.history.calls(wanted)
 
-    def lines(self, entry: Entry, about: set[int] | None = None) -> Iterator[str]:
+    def lines(self, entry: Entry, about: set[int] | None = None, relation_id: int | None = None) -> Iterator[str]:
         """What an entry did, in words."""
-        return Telling(entry, self.name_of).lines(about)
+        return Telling(entry, self.name_of).lines(about, relation_id)
+
+    def says(self, entry: Entry, words: str, about: set[int] | None = None, relation_id: int | None = None) -> bool:
+        """Do these words, folded, stand anywhere in what an entry did? However long its texts are."""
+        whole = Telling(entry, self.name_of, is_whole=True).lines(about, relation_id)
+        return any(words in line.casefold() for line in whole)
 
     def call(self, number: int) -> list[Entry]:
         """Every entry of the call with this number."""

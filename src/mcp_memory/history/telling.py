@@ -1,4 +1,7 @@
-"""Changes in words, a line each: what a person, or an agent, reads in the history."""
+"""Changes in words, a line each: what a person, or an agent, reads in the history.
+
+The law: a line is a sentence of ours. Stored texts stand in quotes that they cannot end, and so does every name
+that is more than a word."""
 
 from __future__ import annotations
 
@@ -36,16 +39,19 @@ from mcp_memory.changes import (
     Was,
 )
 from mcp_memory.facts import Reflection, Relation
+from mcp_memory.quoting import named, quoted
 
-MOST_CHARS = 120  # of one text
 NOTHING = Was()
 
 
 class Telling:
     """One entry, with the names that its ids stood for."""
 
-    def __init__(self, entry: Entry, name_of: Callable[[int], str]) -> None:
+    def __init__(self, entry: Entry, name_of: Callable[[int], str], is_whole: bool = False) -> None:
+        """`is_whole`: every name and text as it was written, to be searched and not to be shown."""
         images = entry.was or NOTHING
+        self._quoted: Callable[[str], str] = str if is_whole else quoted
+        self._named: Callable[[str], str] = str if is_whole else named
         self._entry = entry
         self._name_of = name_of
         self._heads = {entity.id: entity for entity in images.entities}
@@ -75,13 +81,28 @@ class Telling:
             case _:
                 pass
 
-    def lines(self, about: set[int] | None = None) -> Iterator[str]:
-        """What happened; or only what happened to these entities."""
+    def lines(self, about: set[int] | None = None, relation_id: int | None = None) -> Iterator[str]:
+        """What happened; or only what happened to these entities, to this relation."""
         for change in self._entry.changes:
-            if about is None or not about.isdisjoint(self.subjects(change)):
-                line = TELL[type(change)](self, change)
-                if line:
-                    yield line
+            if about is not None and about.isdisjoint(self.subjects(change)):
+                continue
+            if relation_id is not None and not self._concerns(change, relation_id):
+                continue
+            line = TELL[type(change)](self, change)
+            if line:
+                yield line
+
+    def _concerns(self, change: AnyChange, relation_id: int) -> bool:
+        """Is this change about a relation, or does it take away an entity that the relation goes with?"""
+        match change:
+            case RelationCreated() | RelationEnded() | RelationRevived() | RelationRepointed() | RelationDeleted():
+                return change.id == relation_id
+            case RelationRestored() | RelationReverted():
+                return change.fact.id == relation_id
+            case EntityDeleted() | EntityAbsorbed():
+                return change.id in self._ends(relation_id)
+            case _:
+                return False
 
     def subjects(self, change: AnyChange) -> Iterable[int]:
         """The entities that a change is about."""
@@ -89,19 +110,25 @@ class Telling:
         return () if find is None else find(self, change)
 
     def name(self, entity_id: int) -> str:
-        if entity_id in self._names:
-            return self._names[entity_id]
-        head = self._heads.get(entity_id)
-        return self._name_of(entity_id) if head is None else head.name
+        found = self._names.get(entity_id)
+        if found is None:
+            head = self._heads.get(entity_id)
+            found = self._name_of(entity_id) if head is None else head.name
+        return self._named(found)
 
     def text(self, observation_id: int) -> str:
-        return _quoted(self._texts.get(observation_id, f"observation {observation_id}"))
+        return self._quoted(self._texts.get(observation_id, f"observation {observation_id}"))
+
+    def _all(self, before: str, texts: Iterable[str]) -> str:
+        told = ", ".join(map(self._quoted, texts))
+        return before + told if told else ""
 
     def _link(self, relation_id: int, relation: Relation | None = None) -> str:
         told = relation or self._relations.get(relation_id)
         if told is None:
             return f"relation {relation_id}"
-        return f"{self.name(told.source)} {told.relation_type} {self.name(told.target)} (relation {told.id})"
+        kind = self._named(told.relation_type)
+        return f"{self.name(told.source)} {kind} {self.name(told.target)} (relation {told.id})"
 
     def _ends(self, relation_id: int, relation: Relation | None = None) -> tuple[int, ...]:
         told = relation or self._relations.get(relation_id)
@@ -117,42 +144,47 @@ class Telling:
             return what
         is_entity = reflection.target_type == "entity" and reflection.target_id is not None
         on = self.name(reflection.target_id) if is_entity and reflection.target_id else reflection.target_type
-        return f"{what} on {on} by {reflection.author}: {_quoted(reflection.content)}"
+        return f"{what} on {on} by {self._named(reflection.author)}: {self._quoted(reflection.content)}"
 
     # ── by kind of change ────────────────────────────────────────────────────────────────────────
 
     def _created(self, change: EntityCreated) -> str:
-        return f"created {change.name} ({change.entity_type}){_all(': ', change.texts)}"
+        return f"created {self._named(change.name)} ({self._named(change.entity_type)}){self._all(': ', change.texts)}"
 
     def _altered(self, change: EntityAltered) -> str:
         parts = []
         old = self._heads.get(change.id)
         if change.entity_type is not None:
-            parts.append(f"type {change.entity_type}" + (f" (was {old.entity_type})" if old else ""))
+            was = f" (was {self._named(old.entity_type)})" if old else ""
+            parts.append(f"type {self._named(change.entity_type)}{was}")
         if change.status is not None:
-            parts.append(f"status {change.status}" + (f" (was {old.status})" if old else ""))
+            was = f" (was {self._named(old.status)})" if old else ""
+            parts.append(f"status {self._named(change.status)}{was}")
         return f"{self.name(change.id)}: {', '.join(parts)}"
 
     def _reverted(self, change: EntityReverted) -> str:
         old = self._heads.get(change.id)
         if old is not None and (old.entity_type, old.status) == (change.entity_type, change.status):
             return ""  # only its date
-        return f"{self.name(change.id)}: again type {change.entity_type}, status {change.status}"
+        kind, status = self._named(change.entity_type), self._named(change.status)
+        return f"{self.name(change.id)}: again type {kind}, status {status}"
 
     def _deleted(self, change: EntityDeleted) -> str:
         texts = [self._texts[one] for one, owner in self._owners.items() if owner == change.id]
         links = sum(change.id in (one.source, one.target) for one in self._relations.values())
-        return f"deleted {self.name(change.id)}" + (f" with {links} relations" if links else "") + _all(": ", texts)
+        told = f" with {links} relation{'' if links == 1 else 's'}" if links else ""
+        return f"deleted {self.name(change.id)}{told}{self._all(': ', texts)}"
 
     def _absorbed(self, change: EntityAbsorbed) -> str:
         return f"merged {self.name(change.id)} into {self.name(change.into)}"
 
     def _restored(self, change: EntityRestored) -> str:
         texts = [seen.text for seen in change.fact.observations]
-        return f"restored {change.fact.name} ({change.fact.entity_type}){_all(': ', texts)}"
+        name, kind = self._named(change.fact.name), self._named(change.fact.entity_type)
+        return f"restored {name} ({kind}){self._all(': ', texts)}"
 
     def _observed(self, change: ObservationsAdded) -> str:
-        return f"{self.name(change.entity)}{_all(' + ', change.texts)}"
+        return f"{self.name(change.entity)}{self._all(' + ', change.texts)}"
 
     def _superseded(self, change: ObservationSuperseded) -> str:
         return f"{self.name(change.entity)}: {self.text(change.by)} replaces {self.text(change.id)}"
@@ -168,10 +200,10 @@ class Telling:
         return f"{self.name(change.entity)}: {self.text(change.id)} {'flagged' if change.flag else 'no longer flagged'}"
 
     def _observation_restored(self, change: ObservationRestored) -> str:
-        return f"{self.name(change.entity)} + {_quoted(change.fact.text)}"
+        return f"{self.name(change.entity)} + {self._quoted(change.fact.text)}"
 
     def _observation_reverted(self, change: ObservationReverted) -> str:
-        return f"{self.name(change.entity)}: {_quoted(change.fact.text)} is again as it was"
+        return f"{self.name(change.entity)}: {self._quoted(change.fact.text)} is again as it was"
 
     def _related(self, change: RelationCreated) -> str:
         return self._link(change.id)
@@ -184,15 +216,6 @@ class Telling:
 
     def _undone(self, change: CallsUndone) -> str:
         return f"took back call{'s' * (len(change.calls) > 1)} {', '.join(map(str, change.calls))}"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text if len(text) <= MOST_CHARS else text[: MOST_CHARS - 1] + "…"}"'
-
-
-def _all(before: str, texts: Iterable[str]) -> str:
-    told = ", ".join(map(_quoted, texts))
-    return before + told if told else ""
 
 
 TELL: dict[type[AnyChange], Callable[[Telling, Any], str]] = {

@@ -12,6 +12,7 @@ from mcp_memory.changes import Entry, Plan
 from mcp_memory.facts import BadInput, MemoryFault
 from mcp_memory.history.moments import beginning, end
 from mcp_memory.history.past import Past
+from mcp_memory.quoting import quoted
 from mcp_memory.stores.store import Calls
 from mcp_memory.tools.inputs import Count, Query
 from mcp_memory.tools.registry import tool
@@ -53,10 +54,10 @@ def history(
             return {"calls": found, "before": last}
         looked_through += 1
         last = entry.call
-        lines = _lines(past, entry, about, relation_id)
+        lines = list(past.lines(entry, about, relation_id))
         if relation_id is not None and not lines:
             continue
-        if words and not any(words in line.casefold() for line in lines):
+        if words and not past.says(entry, words, about, relation_id):
             continue
         found.append(_told(past, entry, lines))
     return {"calls": found}
@@ -86,14 +87,6 @@ def _one_a_call(entries: Iterator[Entry]) -> Iterator[Entry]:
         if entry.call != previous:
             yield entry
         previous = entry.call
-
-
-def _lines(past: Past, entry: Entry, about: set[int] | None, relation_id: int | None) -> list[str]:
-    lines = past.lines(entry, about)
-    if relation_id is not None:
-        mark = f"(relation {relation_id})"
-        return [line for line in lines if mark in line]
-    return list(lines)
 
 
 def _told(past: Past, entry: Entry, lines: list[str]) -> dict[str, Any]:
@@ -131,7 +124,8 @@ def _refuse_those_of_others(past: Past, undone: list[Entry]) -> None:
     """Nobody takes back what somebody else did without knowing it."""
     for entry in undone:
         if entry.origin != past.origin:
+            who = quoted(entry.origin) if entry.origin else "somebody unnamed"
             raise BadInput(
-                f"Call {entry.call} ({entry.tool}, {entry.at}) was made by {entry.origin or 'somebody unnamed'}, not "
+                f"Call {entry.call} ({entry.tool}, {entry.at}) was made by {who}, not "
                 f"by you. To take it back all the same name it, with call: {entry.call}; history shows what it did."
             )
