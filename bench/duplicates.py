@@ -61,7 +61,7 @@ def grouped(engine: Engine | None, together: float) -> tuple[float, float]:
         texts = [text for group in groups.values() for text in group]
         label = {text: name for name, group in groups.items() for text in group}
         found = topics_of(texts, engine.encode(texts) if engine else None, name)
-        pairs = [pair for topic in found.topics for pair in combinations([texts[row] for row in topic.rows], 2)]
+        pairs = [pair for rows in found.groups for pair in combinations([texts[row] for row in rows], 2)]
         put += len(pairs)
         right += sum(label[one] == label[other] != "" for one, other in pairs)
         belong += sum(label[one] == label[other] != "" for one, other in combinations(texts, 2))

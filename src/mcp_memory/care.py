@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.curation.curator import Curator, Meanings
 from mcp_memory.facts import MemoryFault, Observation
+from mcp_memory.pace import reached
 from mcp_memory.search.times import seconds_of
 
 if TYPE_CHECKING:
+    from mcp_memory.curation.topics import Topics
     from mcp_memory.embedding.engine import Engine
     from mcp_memory.embedding.numerics import Floats
     from mcp_memory.graph import Graph
@@ -43,6 +45,10 @@ AT_ONCE, LOOKED_THROUGH = 32, 2048
 PAUSE_SECONDS = 0.0001
 # Texts that one reading call may give to the model; of more it says that they are still to be read.
 MOST_ENCODED = 500
+# Entities whose topics are kept at hand: of 40 observations of 100 letters each, some 6 MB.
+MOST_TOPICS = 1000
+# What giving a text to the model takes, in steps of a pace: a millisecond.
+STEPS_EACH = 1_000
 # Texts that the model gets at a time behind the replies: a search waits for no more than that.
 LOT = 64
 
@@ -243,12 +249,35 @@ def curator_of(space: Space) -> Curator:
         pause=pause,
         customs=space.customs,
         meanings=lambda texts: meanings_of(space, texts),
+        topics=lambda texts: _topics(space, texts),
         nearness=lambda query, ids: _nearness(space, query, ids),
         uses=uses,
         missing=lambda: _missing(space),
         examined=lambda: _examined(space),
         now=lambda: seconds_of(space.clock()) or time.time(),
     )
+
+
+def _topics(space: Space, texts: Sequence[str]) -> Topics:
+    """What these texts are about. The same texts are about the same the next time: a report comes every week, and
+    most of what is large has not changed since."""
+    from mcp_memory.curation.topics import topics_of
+
+    engine = chosen_engine(space)
+    key = ("" if engine is None else engine.stamp, tuple(texts))
+    known = space.topics.get(key)
+    if known is not None:
+        return known
+    meanings = meanings_of(space, texts)
+    if meanings is None or not meanings.is_complete:
+        found = topics_of(texts)
+    else:
+        found = topics_of(texts, meanings.vectors, meanings.model)
+    if meanings is None or meanings.is_complete:
+        if len(space.topics) >= MOST_TOPICS:
+            space.topics.clear()
+        space.topics[key] = found
+    return found
 
 
 def pause() -> None:
@@ -294,6 +323,7 @@ def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | N
     made: dict[int, Floats] = {}
     for start in range(0, len(missing) if keep is not None else min(len(missing), MOST_ENCODED), LOT):
         lot = list(missing)[start : start + LOT]
+        reached(start, len(missing), "reading observations", STEPS_EACH * len(lot))
         made |= zip(lot, model.encode([missing[key] for key in lot]), strict=True)
         if keep is not None:
             if not keep():

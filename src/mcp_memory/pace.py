@@ -19,11 +19,15 @@ _here = threading.local()
 
 
 class Pace:
-    """Calls `look` after so many steps, again and again; `look` may raise."""
+    """Calls `look` after so many steps, again and again; `look` may raise. `tell`, where somebody listens, is told
+    how far a call is that knows it."""
 
-    def __init__(self, steps: int, look: Callable[[], None]) -> None:
+    def __init__(
+        self, steps: int, look: Callable[[], None], tell: Callable[[int, int | None, str], None] | None = None
+    ) -> None:
         self._steps = self._left = steps
         self._look = look
+        self._tell = tell
 
     def spend(self, steps: int) -> None:
         self._left -= steps
@@ -31,11 +35,25 @@ class Pace:
             self._left = self._steps
             self._look()
 
+    def reach(self, done: int, total: int | None, about: str, steps: int) -> None:
+        """So much is done, and something of so many steps comes next."""
+        if self._tell is None:
+            self.spend(steps)
+        else:
+            self._tell(done, total, about)
+
 
 def here() -> Pace | None:
     """The pace of this thread, if it has one."""
     pace: Pace | None = getattr(_here, "pace", None)
     return pace
+
+
+def reached(done: int, total: int | None, about: str, steps: int) -> None:
+    """Tell the pace of this thread, if it has one, how far a call is and how long the next part may take."""
+    pace = here()
+    if pace is not None:
+        pace.reach(done, total, about, steps)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from mcp_memory.stores.store import CannotHold, History, Retention, Store, Store
 
 if TYPE_CHECKING:
     from mcp_memory.care import Caretaker
+    from mcp_memory.curation.topics import Topics
     from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
     from mcp_memory.search.vectors import Vectors
@@ -187,6 +188,7 @@ class Space:
         self.limits = limits or Limits()
         self.customs = customs or Customs()
         self.heavy = heavy or Turns()
+        self.topics: dict[tuple[str, tuple[str, ...]], Topics] = {}  # of large entities, as they were found last
         self.roots = roots
         self.clock = clock
         self.is_shared = False  # several clients in this process: one must not wait for what another waits for

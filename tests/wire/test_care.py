@@ -69,6 +69,11 @@ class Wire(Client):
         hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         self.result("initialize", **hello)
 
+    def send(self, method: str, ident: Any = None, **params: Any) -> list[Any]:
+        """Also of a call that goes to a thread, because it may take a while."""
+        self.sent.clear()
+        return super().send(method, ident, **params) or self.wait()
+
     def ask(self, tool: str, arguments: str | dict[str, Any]) -> Any:
         """The answer's object; it must stand in the text as well."""
         said = json.loads(arguments) if isinstance(arguments, str) else arguments

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple
 
+from mcp_memory.pace import reached
+
 if TYPE_CHECKING:
+    from mcp_memory.curation.topics import Topics
     from mcp_memory.embedding.numerics import Floats
     from mcp_memory.facts import Customs, Entity
     from mcp_memory.graph import Graph
@@ -35,6 +38,7 @@ class Curator(NamedTuple):
     pause: Callable[[], None]  # let others have the graph for a moment
     customs: Customs
     meanings: Callable[[Sequence[str]], Meanings | None]  # of texts; None where there is no model
+    topics: Callable[[Sequence[str]], Topics]  # what these texts are about
     # How near in meaning (cosine) to a question these reflections are; of those that have a vector.
     nearness: Callable[[str, Sequence[int]], Mapping[int, float]]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
@@ -48,6 +52,7 @@ class Curator(NamedTuple):
         every few thousand."""
         start, end = 0, 1
         while start < end:
+            reached(start, end, "looking at entities", PIECE if start else 0)
             with self.facts() as graph:
                 end = graph.next_entity
                 yield from (one for one in graph.by_id.between(start, start + PIECE) if not one.is_placeholder)

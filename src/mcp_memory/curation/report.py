@@ -146,7 +146,7 @@ def _sizes(one: Grown) -> dict[str, Any]:
 
 
 def _candidate(one: Analysis) -> dict[str, Any]:
-    return {**_sizes(one.of), "split_score": one.of.score, "num_topics": len(one.topics.topics)}
+    return {**_sizes(one.of), "split_score": one.of.score, "num_topics": len(one.topics.groups)}
 
 
 def _large(one: Grown) -> dict[str, Any]:

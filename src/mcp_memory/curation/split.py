@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from mcp_memory.curation.topics import Topics, topics_of
+from mcp_memory.curation.topics import Topics
 from mcp_memory.facts import BadInput
+from mcp_memory.pace import reached
 
 if TYPE_CHECKING:
-    from mcp_memory.embedding.numerics import Floats
+    from mcp_memory.curation.curator import Curator
     from mcp_memory.facts import Entity
     from mcp_memory.graph import Graph
 
@@ -65,7 +66,7 @@ class Analysis(msgspec.Struct):
 
     @property
     def needs_split(self) -> bool:
-        return self.of.is_large and len(self.topics.topics) > 1
+        return self.of.is_large and len(self.topics.groups) > 1
 
     def texts(self, rows: Sequence[int]) -> list[str]:
         return [self.of.texts[row] for row in rows]
@@ -79,7 +80,7 @@ class Analysis(msgspec.Struct):
             "observation_count": len(one.texts),
             "threshold": one.threshold,
             "needs_split": self.needs_split,
-            "topics": {topic.name: self.texts(topic.rows) for topic in self.topics.topics},
+            "topics": {topic.name: self.texts(topic.rows) for topic in self.topics.named(one.texts)},
             "split_score": one.score,
         }
         if one.is_large:
@@ -87,9 +88,22 @@ class Analysis(msgspec.Struct):
         return told
 
 
-def analyse(one: Grown, vectors: Floats | None, model: str = "") -> Analysis:
+def analyse(one: Grown, topics: Callable[[Sequence[str]], Topics]) -> Analysis:
     """What an entity consists of. One below its threshold is left in peace: it has no topics."""
-    return Analysis(one, topics_of(one.texts, vectors, model) if one.is_large else Topics([], []))
+    return Analysis(one, topics(one.texts) if one.is_large else Topics([], []))
+
+
+# What finding the topics of one entity takes, in steps of a pace: some milliseconds.
+STEPS_EACH = 5_000
+
+
+def analysed(large: Sequence[Grown], curator: Curator, done: int = 0) -> list[Analysis]:
+    """What each of these consists of; `done`: how many entities were looked at to find them."""
+    found = []
+    for number, one in enumerate(large, done):
+        reached(number, done + len(large), "looking for topics", STEPS_EACH)
+        found.append(analyse(one, curator.topics))
+    return found
 
 
 def proposal(analysis: Analysis) -> dict[str, Any] | None:
@@ -97,7 +111,7 @@ def proposal(analysis: Analysis) -> dict[str, Any] | None:
     if not analysis.needs_split:
         return None
     one = analysis.of
-    children = [(f"{one.name} - {topic.name}", topic.rows) for topic in analysis.topics.topics]
+    children = [(f"{one.name} - {topic.name}", topic.rows) for topic in analysis.topics.named(one.texts)]
     return {
         "original_entity": {"name": one.name, "entity_type": one.entity_type},
         "suggested_splits": [

@@ -78,7 +78,8 @@ class Tool:
         self.scope = scope or ("write" if self.writes else "read")
         self.level = SCOPES.index(self.scope) + 1
         self.destructive = destructive
-        self.is_lengthy = lengthy  # a reader that may take long, and asks the pace of its thread
+        # A reader that may take long, and asks the pace of its thread.
+        self.is_lengthy = lengthy or (heavy and self.is_care and not self.writes)
         self.idempotent = not self.writes if idempotent is None else idempotent
 
     @property

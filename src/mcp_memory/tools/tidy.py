@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
@@ -12,9 +12,13 @@ from mcp_memory.curation.merging import Joining, joined_observations
 from mcp_memory.facts import BadInput
 from mcp_memory.graph import Graph
 from mcp_memory.tools.drafting import Draft
-from mcp_memory.tools.inputs import Count, Name, RelationInput, Splits
+from mcp_memory.tools.inputs import Count, Name, Offset, RelationInput, Splits
+from mcp_memory.tools.recall import rest
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.remember import Linking
+
+if TYPE_CHECKING:
+    from mcp_memory.curation.split import Analysis
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Days = Annotated[float, Meta(ge=0, le=1e6)]
@@ -45,45 +49,36 @@ def merge_entities(graph: Graph, source: Name, target: Name) -> Plan:
 @tool(heavy=True)
 def analyze_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
     """Tell whether an entity has grown too large for its type, and which topics its observations fall into."""
-    from mcp_memory.curation.split import analyse
-
-    return {"analysis": analyse(*_read(curator, entity_name)).told()}
+    return {"analysis": _analysed(curator, entity_name).told()}
 
 
 @tool(heavy=True)
 def propose_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
     """Propose how to take a large entity apart: what execute_entity_split takes, after review. null when it needs
     none."""
-    from mcp_memory.curation.split import analyse, proposal
+    from mcp_memory.curation.split import proposal
 
-    proposed = proposal(analyse(*_read(curator, entity_name)))
+    proposed = proposal(_analysed(curator, entity_name))
     return {"proposal": proposed, **({} if proposed else {"message": "Entity does not need splitting"})}
 
 
 @tool(heavy=True)
-def find_split_candidates(curator: Curator) -> dict[str, Any]:
-    """Every entity that has grown too large for its type and has topics of its own, with its analysis."""
-    from mcp_memory.curation.split import analyse, too_large
+def find_split_candidates(curator: Curator, offset: Offset = 0, limit: Count = 50) -> dict[str, Any]:
+    """Entities that have grown too large for their type and have topics of their own, each with its analysis."""
+    from mcp_memory.curation.split import analysed, too_large
 
     large = too_large(curator.passing(), curator.customs.split_thresholds)
-    analyses = [analyse(*_understood(curator, one)) for one in large]
-    return {"candidates": [one.told() for one in analyses if one.needs_split]}
+    found = [one for one in analysed(large, curator) if one.needs_split]
+    page = found[offset : offset + limit]
+    return {"candidates": [one.told() for one in page], **rest(found, offset, page)}
 
 
-def _read(curator: Curator, name: str) -> tuple[Any, ...]:
-    from mcp_memory.curation.split import grown
+def _analysed(curator: Curator, name: str) -> Analysis:
+    from mcp_memory.curation.split import analyse, grown
 
     with curator.facts() as graph:
         one = grown(graph[name], curator.customs.split_thresholds)
-    return _understood(curator, one)
-
-
-def _understood(curator: Curator, one: Any) -> tuple[Any, ...]:
-    """What to analyse, with its vectors where there are any. Of a small entity nothing is asked."""
-    meanings = curator.meanings(one.texts) if one.is_large else None
-    if meanings is None or not meanings.is_complete:
-        return one, None, ""
-    return one, meanings.vectors, meanings.model
+    return analyse(one, curator.topics)
 
 
 @tool(heavy=True)
@@ -168,8 +163,8 @@ def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count
     """What needs care: entities to split, observations flagged as possible duplicates, stale and large entities.
     The summary counts all, each list shows at most limit. Changes nothing."""
     from mcp_memory.curation.report import report, survey
-    from mcp_memory.curation.split import analyse
+    from mcp_memory.curation.split import analysed
 
     uses, examined = curator.uses(), curator.examined()
     found = survey(curator.passing(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
-    return report(found, [analyse(*_understood(curator, one)) for one in found.large], limit)
+    return report(found, analysed(found.large, curator, found.entities), limit)

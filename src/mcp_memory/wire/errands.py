@@ -68,7 +68,8 @@ class LongCall:
         most = offer.most_lost(self.tool, self.dialogue)
         while True:
             try:
-                with at(Pace(STEPS_BETWEEN_LOOKS, self._look)) if self.tool.is_lengthy else nullcontext():
+                pace = Pace(STEPS_BETWEEN_LOOKS, self._look, self.errand.progress)
+                with at(pace) if self.tool.is_lengthy else nullcontext():
                     return desk.call(call.tool, call.arguments, call.origin, self.errand, most_lost=most)
             except Unconfirmed as stakes:
                 try:
