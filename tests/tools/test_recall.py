@@ -125,3 +125,44 @@ def test_stats_follow_every_change(club: Caller) -> None:
     again = club("graph_stats")
     counted = ("entities", "relations", "totalObservations", "searchIndexEntries")
     assert [again[key] for key in counted] == [before[key] for key in counted]
+
+
+# ── what has grown large ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def hub(call: Caller) -> Caller:
+    """Everybody knows Ada, of whom much is told."""
+    call("create_entities", entities=[person("Ada", *(f"fact {n}" for n in range(60)))])
+    for start in range(0, 1100, 50):
+        names = [f"P{n}" for n in range(start, start + 50)]
+        call("create_entities", entities=[person(name) for name in names])
+        call("create_relations", relations=[link(name, "knows", "Ada") for name in names])
+    return call
+
+
+@pytest.mark.parametrize(("tool", "asked"), [("open_nodes", {"names": ["Ada"]}), ("search_nodes", {"query": "fact 7"})])
+def test_an_answer_carries_so_many_relations_and_says_where_the_others_are(
+    hub: Caller, tool: str, asked: dict[str, object]
+) -> None:
+    found = hub(tool, **asked)
+
+    assert [entity["name"] for entity in found["entities"]] == ["Ada"]
+    assert (len(found["relations"]), found["cut"]) == (1000, True)
+    assert found["hint"].startswith("100 more relations") and "search_relations" in found["hint"]
+    others = hub("search_relations", to="Ada", offset=1000)["relations"]
+    assert [r["id"] for r in [*found["relations"], *others]] == list(range(1, 1101))
+
+
+def test_an_entity_is_described_by_pages(hub: Caller) -> None:
+    pages = [hub("describe_entity", name="Ada", limit=50)]
+    while "nextOffset" in pages[-1]:
+        pages.append(hub("describe_entity", name="Ada", limit=50, offset=pages[-1]["nextOffset"]))
+
+    told = [seen["content"] for page in pages for seen in page["entity"]["observations"]]
+    assert told == [f"fact {n}" for n in range(60)]
+    assert [name for page in pages for name in page["neighbors"]] == [f"P{n}" for n in range(1100)]
+    assert [r["id"] for page in pages for r in page["relations"]] == list(range(1, 1101))
+    assert all(page["degree"] == 1100 for page in pages)
+    assert (pages[0]["totalObservations"], pages[0]["nextOffset"]) == (60, 50)
+    assert len(hub("describe_entity", name="Ada")["relations"]) == 200

@@ -124,6 +124,19 @@ def test_what_is_read_fits_its_budget(client: Client, monkeypatch: pytest.Monkey
         assert "cut" in json.loads(contents["text"]) or "map" in json.loads(contents["text"])
 
 
+def test_an_entity_of_which_much_is_told_fits_its_budget_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "MOST_BYTES", 2000)
+    told = [f"fact number {number}" for number in range(40)]
+    client.call("create_entities", entities=[{"name": "Ida", "observations": told}])
+
+    said = read(client, "memory://entity/Ida")
+
+    shown = [seen["content"] for seen in said["entity"]["observations"]]
+    assert 0 < len(shown) < 40 and shown == told[: len(shown)]
+    assert said["totalObservations"] == 40 and "describe_entity" in said["cut"]
+    assert len(json.dumps(said)) < 2400
+
+
 # ── subscriptions ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_memory.curation.report import pending_in
 from mcp_memory.desk import Pieces
-from mcp_memory.facts import Entity
+from mcp_memory.facts import Entity, Observation, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import shown_observation, shown_relations
 from mcp_memory.tools.inputs import Name, Names, Offset
@@ -55,10 +55,24 @@ def open_nodes(graph: View, names: Names, detail: bool = False) -> bytes:
     out. detail adds ids, kinds, status and reflections."""
     found = [entity_id for entity_id in map(graph.id_of, dict.fromkeys(names)) if entity_id is not None]
     if detail:
-        entities = [encode(detailed_entity(graph, graph.by_id[entity_id])) for entity_id in found]
+        entities = [encode(detailed_entity(graph, one, one.active())) for one in map(graph.by_id.__getitem__, found)]
     else:
         entities = entities_json(graph, found)
-    return graph_json(entities, relations_json(graph, graph.relations_touching(found)))
+    relations, more = shortened(graph.relations_touching(found))
+    return graph_json(entities, relations_json(graph, relations), **more)
+
+
+# One answer never carries more relations than this; the rest is had by paging.
+MOST_RELATIONS = 1000
+
+
+def shortened(relations: list[Relation]) -> tuple[list[Relation], dict[str, Any]]:
+    """As many relations as an answer carries that was asked for something else, and what it says of the others."""
+    left = len(relations) - MOST_RELATIONS
+    if left <= 0:
+        return relations, {}
+    hint = f"{left} more relations touch these; search_relations shows them by their ends."
+    return relations[:MOST_RELATIONS], {"cut": True, "hint": hint}
 
 
 @tool(past=True)
@@ -75,31 +89,41 @@ def batch_get_entities(graph: View, names: Names) -> bytes:
     return b'{"entities":[' + b",".join(found) + b"]}"
 
 
+# Of an entity that has grown for years; about 30 kB. The rest is had by paging.
+DESCRIBED = 200
+
+
 @tool(past=True)
-def describe_entity(graph: View, name: Name, history: bool = False) -> dict[str, Any]:
+def describe_entity(
+    graph: View, name: Name, history: bool = False, offset: Offset = 0, limit: Offset = DESCRIBED
+) -> dict[str, Any]:
     """All about one entity: observations with ids and kinds, status, relations, neighbors, reflections. history
     adds what was superseded and relations that ended."""
     entity = graph[name]
+    page = slice(offset, offset + limit)
+    seen = entity.observations if history else entity.active()
     relations = graph.relations_of(entity.id)
-    neighbors = {other: None for r in relations for other in (r.source, r.target) if other != entity.id}
+    ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active] if history else []
+    neighbors = {other: None for r in relations[page] for other in (r.source, r.target) if other != entity.id}
     answer = {
-        "entity": detailed_entity(graph, entity, history),
+        "entity": detailed_entity(graph, entity, seen[page]),
         "degree": len(relations),
         "neighbors": list(graph.names_of(neighbors)),
         "relations": [
             {**shown, "direction": _direction(entity, relation.source)}
-            for shown, relation in zip(shown_relations(graph, relations), relations, strict=True)
+            for shown, relation in zip(shown_relations(graph, relations[page]), relations[page], strict=True)
         ],
     }
     pending = pending_in(entity.active(), graph.examined)
     if pending:
         answer["flags_pending"] = pending
     if history:
-        ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active]
         answer["endedRelations"] = [
             {**shown, "createdAt": relation.created_at}
-            for shown, relation in zip(shown_relations(graph, ended), ended, strict=True)
+            for shown, relation in zip(shown_relations(graph, ended[page]), ended[page], strict=True)
         ]
+    if max(len(seen), len(relations), len(ended)) > page.stop:
+        answer |= {"totalObservations": len(seen), "nextOffset": page.stop}
     return answer
 
 
@@ -107,9 +131,8 @@ def _direction(entity: Entity, source: int) -> str:
     return "out" if source == entity.id else "in"
 
 
-def detailed_entity(graph: View, entity: Entity, history: bool = False) -> dict[str, Any]:
-    """An entity with everything known of it."""
-    seen = entity.observations if history else entity.active()
+def detailed_entity(graph: View, entity: Entity, seen: Sequence[Observation]) -> dict[str, Any]:
+    """An entity with what is known of it: these observations."""
     shown: dict[str, Any] = {
         "id": entity.id,
         "name": entity.name,
@@ -124,10 +147,6 @@ def detailed_entity(graph: View, entity: Entity, history: bool = False) -> dict[
         for r in graph.reflections_on(entity.id)
     ]
     return {**shown, "reflections": reflections} if reflections else shown
-
-
-# One answer never carries more relations than this; the rest is had by paging.
-MOST_RELATIONS = 1000
 
 
 @tool(camel=True, past=True)

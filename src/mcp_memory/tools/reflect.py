@@ -107,7 +107,7 @@ def search_reflections(
     target_type: str | None = None,
     limit: Results = 10,
 ) -> dict[str, Any]:
-    """Find reflections by words and meaning, best first; author, mood and target_type narrow the search."""
+    """Find reflections by words and meaning, best first; author, mood and target_type narrow it."""
     from mcp_memory.search.reflections import best
 
     with curator.facts() as graph:

@@ -8,7 +8,7 @@ from mcp_memory.desk import Pieces
 from mcp_memory.facts import Limits
 from mcp_memory.graph import Graph
 from mcp_memory.tools.inputs import Offset, Query
-from mcp_memory.tools.recall import rest
+from mcp_memory.tools.recall import rest, shortened
 from mcp_memory.tools.registry import Within, tool
 from mcp_memory.tools.rendering import entities_json, everything_json, graph_json, is_everything, relations_json
 
@@ -31,8 +31,9 @@ def search_nodes(
     page = found[offset : offset + limit]
     if is_everything(graph, page):
         return everything_json(graph)
-    touching = graph.relations_touching(page)
-    return graph_json(entities_json(graph, page), relations_json(graph, touching), **rest(found, offset, page))
+    touching, more = shortened(graph.relations_touching(page))
+    more |= rest(found, offset, page)
+    return graph_json(entities_json(graph, page), relations_json(graph, touching), **more)
 
 
 @tool(camel=True)

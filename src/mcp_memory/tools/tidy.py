@@ -12,8 +12,7 @@ from mcp_memory.curation.merging import Joining, joined_observations
 from mcp_memory.facts import BadInput
 from mcp_memory.graph import Graph
 from mcp_memory.tools.drafting import Draft
-from mcp_memory.tools.inputs import Count, Name, Offset, RelationInput, Splits
-from mcp_memory.tools.recall import rest
+from mcp_memory.tools.inputs import Count, Name, RelationInput, Splits
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.remember import Linking
 
@@ -26,7 +25,7 @@ Days = Annotated[float, Meta(ge=0, le=1e6)]
 
 @tool(destructive=True)
 def merge_entities(graph: Graph, source: Name, target: Name) -> Plan:
-    """Make two entities one when they mean the same thing: target gets the observations, relations, reflections and
+    """Make two entities one when they mean the same: target gets the observations, relations, reflections and
     usage of source, which is then gone. Nothing is doubled; relations between the two are dropped."""
     if source == target:
         raise BadInput(f"Source and target must be different entities; both are {source!r}.")
@@ -63,14 +62,14 @@ def propose_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
 
 
 @tool(heavy=True)
-def find_split_candidates(curator: Curator, offset: Offset = 0, limit: Count = 50) -> dict[str, Any]:
+def find_split_candidates(curator: Curator, limit: Count = 50) -> dict[str, Any]:
     """Entities that have grown too large for their type and have topics of their own, each with its analysis."""
     from mcp_memory.curation.split import analysed, too_large
 
     large = too_large(curator.passing(), curator.customs.split_thresholds)
     found = [one for one in analysed(large, curator) if one.needs_split]
-    page = found[offset : offset + limit]
-    return {"candidates": [one.told() for one in page], **rest(found, offset, page)}
+    answer: dict[str, Any] = {"candidates": [one.told() for one in found[:limit]]}
+    return answer | ({"total": len(found)} if len(found) > limit else {})
 
 
 def _analysed(curator: Curator, name: str) -> Analysis:
@@ -86,7 +85,7 @@ def execute_entity_split(
     graph: Graph, entity_name: Name, approved_splits: Splits, parent_entity_name: str | None = None
 ) -> Plan:
     """Carry out a reviewed split: observations move to new entities with their kind, flags, history and times, and
-    each is linked by contiene and parte_de to the entity, or to parent_entity_name. All of it or nothing."""
+    each is linked by contiene and parte_de to the entity, or to parent_entity_name. All or nothing."""
     from mcp_memory.curation.split import CONTAINS, moving
 
     original = graph[entity_name]
@@ -123,7 +122,7 @@ def find_duplicate_observations(
     curator: Curator, entity_name: Name, threshold: Share = 0.85, containment_threshold: Share = 0.7
 ) -> dict[str, Any]:
     """Pairs and clusters of observations of an entity that may say the same, by meaning (cosine) or because a short
-    one stands in a long one (containment). differs hints at a contradiction. Changes nothing."""
+    one stands in a long one (containment). differs hints at a contradiction."""
     from mcp_memory.curation.duplicates import clusters, matches, told_pairs
 
     with curator.facts() as graph:
@@ -161,7 +160,7 @@ SHOWN = ("observation_id", "content", "similarity_flag")
 @tool(heavy=True)
 def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count = 50) -> dict[str, Any]:
     """What needs care: entities to split, observations flagged as possible duplicates, stale and large entities.
-    The summary counts all, each list shows at most limit. Changes nothing."""
+    The summary counts all, each list shows at most limit."""
     from mcp_memory.curation.report import report, survey
     from mcp_memory.curation.split import analysed
 

@@ -172,18 +172,27 @@ def recent(graph: Graph) -> bytes:
     return msgspec.json.encode({"recent": shown})
 
 
+# What stands around the text of an observation: id, kind, time.
+AROUND_A_TEXT = 100
+
+
 def entity(graph: Graph, name: str) -> bytes | None:
-    """All about one entity, as describe_entity tells it; relations as far as they fit."""
+    """All about one entity, as describe_entity tells it; observations and relations as far as they fit."""
     from mcp_memory.tools.dialects import shown_relation
     from mcp_memory.tools.recall import detailed_entity
 
     found = graph.find(name)
     if found is None:
         return None
-    relations = graph.relations_of(found.id)
-    told = {"entity": detailed_entity(graph, found), "degree": len(relations)}
+    seen, relations = found.active(), graph.relations_of(found.id)
+    fitting, size = 0, 0
+    while fitting < len(seen) and (size := size + len(seen[fitting].text) + AROUND_A_TEXT) <= MOST_BYTES // 2:
+        fitting += 1
+    told: dict[str, Any] = {"entity": detailed_entity(graph, found, seen[:fitting]), "degree": len(relations)}
+    if fitting < len(seen):
+        told |= {"totalObservations": len(seen), "cut": "describe_entity shows the rest"}
     return _as_far_as_it_fits(
-        told, "relations", (shown_relation(graph, each) for each in relations), "search_relations shows the rest"
+        told, "relations", (shown_relation(graph, each) for each in relations), "describe_entity shows the rest"
     )
 
 
