@@ -623,13 +623,13 @@ class Space:
     def _has_many_notes(self) -> bool:
         return self.used is not None and self.used.is_full
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> Dropped | None:
+    def compact(self, progress: Callable[[int, int | None], None] | None = None) -> Dropped | None:
         """Give back the space that no fact needs any more, and what the history need not keep: the answer.
 
         Nobody else is served meanwhile."""
         with self._lock:
             dropped = self._let_go_of_history() if any(self.retention) else None
-            self.store.compact(progress)
+            self.store.compact(None if dropped else progress)  # called off now, it would have changed something
             return dropped
 
     def _let_go_of_history(self) -> Dropped | None:

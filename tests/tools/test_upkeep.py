@@ -60,3 +60,28 @@ def test_compacting_tells_that_it_began_and_can_be_called_off(space: Space) -> N
     assert told[0] == "compacting"
     with pytest.raises(Cancelled):
         space.call(REGISTRY["compact"], (), errand=unwanted)
+
+
+def test_a_database_that_is_written_anew_tells_how_far_it_is_and_may_be_called_off(
+    sqlite_space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_memory.stores.sqlite.store.STEPS_BETWEEN_LOOKS", 100)
+    call = Caller(sqlite_space)
+    for start in range(0, 150, 50):
+        call("create_entities", entities=[person(f"{i}", "x" * 1000) for i in range(start, start + 50)])
+    before = facts(call)
+    told: list[int] = []
+
+    def look(done: int, total: int | None, message: str) -> None:
+        told.append(done)
+        if len(told) > 5:
+            errand.cancel()
+
+    errand = Errand(look)
+    with pytest.raises(Cancelled):
+        sqlite_space.call(REGISTRY["compact"], (), errand=errand)
+
+    assert told[:6] == sorted(told[:6]) and len(told) == 6
+    assert facts(call) == before
+    call("create_entities", entities=[person("new")])
+    assert call("compact")["success"] is True

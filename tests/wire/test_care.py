@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.assembly import desk_for
+from mcp_memory.curation import topics
 from mcp_memory.settings import Settings
 from mcp_memory.wire import Offer, Session
 from tests.wire.toy import SERVER, Client
@@ -339,3 +340,49 @@ def test_a_heavy_call_waits_a_while_for_its_turn(wire: Wire) -> None:
     threading.Timer(0.1, wire.space.heavy.__exit__).start()
 
     assert wire.ask("consolidation_report", {})["summary"]["total_entities"] == 1
+
+
+# ── how far it is ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def grown(wire: Wire) -> Wire:
+    for number in range(30):
+        wire.create(f"Sesión {number}", "Sesion", *(f"{text} ({number})" for text in (*ARCHITECTURE, *DEPLOYMENT)))
+    return wire
+
+
+@pytest.mark.parametrize("tool", ["consolidation_report", "find_split_candidates"])
+def test_a_long_look_tells_how_far_it_is(grown: Wire, tool: str) -> None:
+    *notes, reply = grown.send("tools/call", name=tool, arguments={}, _meta={"progressToken": "p"})
+
+    told = [note["params"] for note in notes]
+    assert {note["method"] for note in notes} == {"notifications/progress"}
+    assert len(told) > 10
+    assert {one["progressToken"] for one in told} == {"p"}
+    progress = [one["progress"] for one in told]
+    assert progress == sorted(set(progress))
+    assert all(one["progress"] <= one["total"] and one["message"] for one in told)
+    assert not reply["result"].get("isError")
+
+
+def test_a_long_look_can_be_called_off_and_keeps_no_ping_waiting(grown: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    really = topics.topics_of
+
+    def slow(*arguments: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return really(*arguments)
+
+    monkeypatch.setattr(topics, "topics_of", slow)
+    grown.sent.clear()
+    assert Client.send(grown, "tools/call", "long", name="consolidation_report", arguments={}) == []
+    assert begun.wait(60)
+
+    assert Client.send(grown, "ping", 7) == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
+    grown.notify("notifications/cancelled", requestId="long")
+    go_on.set()
+
+    assert grown.wait() == []
+    assert grown.ask("consolidation_report", {})["summary"]["total_entities"] == 30  # its turn was given back

@@ -75,7 +75,8 @@ def test_calls_are_counted_by_tool_and_outcome_and_their_time_in_a_histogram(tmp
     assert 0 < counted['mcp_memory_call_seconds_sum{tool="open_nodes"}'] < 10
     assert (counted["mcp_memory_entities"], counted["mcp_memory_observations"]) == (1, 1)
     assert counted["mcp_memory_feed_sequence"] == 1
-    assert {"mcp_memory_feed_lag", "mcp_memory_worker_queue", "mcp_memory_connections"} <= counted.keys()
+    queues = ("feed_lag", "worker_queue", "connections", "embedding_queue", "flag_queue")
+    assert {f"mcp_memory_{name}" for name in queues} <= counted.keys()
     for word in ("Ada", "Lovelace", "private", "made_up", "evil", "Person", "modern"):
         assert word not in text
 

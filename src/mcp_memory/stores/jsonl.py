@@ -219,7 +219,7 @@ class JsonlStore(OneFile):
             text = f"{self._file.temporary} was left by a process that died"
             yield Finding(text, repaired=repair and not self._file.has_leftover())
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+    def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
         """Write the file anew, in the official server's own bytes."""
         with self.begin():
             self.load()

@@ -97,8 +97,8 @@ class Store(Protocol):
     def rebuild(self) -> None:
         """Make everything derived anew, where there is anything to make it from."""
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
-        """Give unused space back without losing a fact."""
+    def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
+        """Give unused space back without losing a fact. What `progress` raises calls it off, as if it never began."""
 
     def close(self) -> None:
         """Let go of the file. A store may be used again afterwards: it opens by itself."""

@@ -11,6 +11,7 @@ from mcp_memory.wire.http import JSON, Reply
 from mcp_memory.wire.oauth import METADATA, metadata_url
 
 if TYPE_CHECKING:
+    from mcp_memory.space import Space
     from mcp_memory.wire.http import HttpConnection, Request
     from mcp_memory.wire.serving import Service
     from mcp_memory.wire.streamable import Endpoint
@@ -58,11 +59,18 @@ def unready(service: Service) -> str:
     return "" if service.is_prepared else "the memory is being loaded"
 
 
+def _unflagged(space: Space) -> int:
+    graph, _ = space.resident
+    caretaker = space.caretaker
+    return 0 if graph is None or caretaker is None else max(graph.next_observation - 1 - caretaker.last, 0)
+
+
 def gauges(service: Service, clients: int) -> dict[str, tuple[str, float]]:
     """Measures of this moment, without waiting for anything."""
     space = service.offer.desk.space
     graph, pending = space.resident
     connections = list(service.connections)
+    embedded, texts = space.meaning.progress()
     unsent = sum(each.transport.get_write_buffer_size() for each in connections if not each.is_gone)
     return {
         "entities": ("Entities in the graph.", 0 if graph is None else graph.entity_count),
@@ -71,6 +79,8 @@ def gauges(service: Service, clients: int) -> dict[str, tuple[str, float]]:
         "feed_sequence": ("The last entry of the feed that the graph has taken in.", graph.seq if graph else 0),
         "graph_lag": ("Committed entries that the graph has yet to take in.", pending),
         "feed_lag": ("Entries of the feed that tables and full text lag behind.", space.store.behind()),
+        "embedding_queue": ("Texts that have yet to get a vector.", texts - embedded),
+        "flag_queue": ("Observations that have yet to be compared with those before them.", _unflagged(space)),
         "connections": ("Open connections.", len(connections)),
         "sessions": ("Clients that shook hands over HTTP.", clients),
         "listeners": ("Connections that want to know when somebody writes.", len(service.hearers)),

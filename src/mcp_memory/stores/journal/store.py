@@ -282,7 +282,7 @@ class JournalStore(OneFile):
             findings.append(Finding(text, repaired=repair and not self._file.has_leftover()))
         return findings
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+    def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
         """Write the shortest journal of the same facts, of the newest version; what was not served is kept aside."""
         with self.begin():
             content, stamp = self._content()

@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import count
 from typing import Any
 
 import apsw
@@ -464,10 +465,26 @@ class SqliteStore:
         with self._maintaining() as connection:
             return checking.check(connection, self._file.has_vectors, repair)
 
-    def compact(self, progress: Callable[[int, int], None] | None = None) -> None:
+    def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
+        """Write the file anew without its gaps; `progress` is asked on the way, and what it raises calls that off."""
+        steps = count(1)
+
+        def look() -> bool:
+            if progress is not None:
+                progress(next(steps), None)
+            return False
+
         with self._maintaining() as connection:
-            connection.execute("vacuum")
+            connection.set_progress_handler(look, STEPS_BETWEEN_LOOKS)
+            try:
+                connection.execute("vacuum")
+            finally:
+                connection.set_progress_handler(None)
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+# Of SQLite's own steps: some ten looks a second while a file is written anew.
+STEPS_BETWEEN_LOOKS = 100_000
 
 
 def _row(entry: Entry) -> tuple[Any, ...]:
