@@ -35,7 +35,7 @@ class Environment:
         stamp.write_text(wanted)
 
     def install(self, *what: str | Path) -> None:
-        run(sys.executable, "-m", "pip", "--python", self.python, "install", "-q", *QUIETLY, *what)
+        run(OUTSIDE, "-m", "pip", "--python", self.python, "install", "-q", *QUIETLY, *what)
 
     def _works(self) -> bool:
         try:
@@ -44,6 +44,8 @@ class Environment:
             return False
 
 
+# The Python that this one was made from, if it is itself in such an environment, which has no pip.
+OUTSIDE = getattr(sys, "_base_executable", sys.executable)
 QUIETLY = ("--disable-pip-version-check", "--no-input", "--no-warn-script-location")
 
 

@@ -120,6 +120,11 @@ COMMANDS = {
         ("[list|which|download|verify]", "[NAME]"),
     ),
     "stats": Command("mcp_memory.cli:stats", "Count what the memory file holds."),
+    "health": Command(
+        "mcp_memory.health:health",
+        "Ask the server that these settings describe whether it is ready (over http: /readyz). The exit code is 1 if "
+        "it is not.",
+    ),
     "metrics": Command(
         "mcp_memory.tuning:metrics",
         "Tell how well search_semantic put on top what was then used, beside the order that relevance alone would have "

@@ -1,14 +1,15 @@
 """Which observations of one entity say the same: by meaning (cosine) or because one holds the other's words.
 
 The law: a match is a marker for somebody to look at; nothing is merged or dropped because of it. Comparing is a
-product of matrices, never a loop over pairs."""
+product of matrices, never a loop over pairs; where there is no numpy, only pairs that share a word are looked at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mcp_memory.embedding.numerics import numpy
+from mcp_memory.embedding.numerics import has_numpy, numpy
 from mcp_memory.search.folding import words
 
 if TYPE_CHECKING:
@@ -56,13 +57,33 @@ def matches(
     """The pairs that are alike and of which the later one stands at `since` or behind it, best first.
 
     A row of NaN is a text whose vector is not there: it is compared by its words only."""
+    if vectors is None and not has_numpy():
+        return _best_first(_by_words(texts, contained, since))
     found = [
         match
         for start in range(since, len(texts), BLOCK)
         for match in _in_block(texts, vectors, range(start, min(start + BLOCK, len(texts))), model, same, contained)
     ]
-    found.sort(key=lambda match: (-match.score, match.one, match.other))
-    return found
+    return _best_first(found)
+
+
+def _best_first(found: Iterable[Match]) -> list[Match]:
+    return sorted(found, key=lambda match: (-match.score, match.one, match.other))
+
+
+def _by_words(texts: Sequence[str], contained: float, since: int) -> Iterator[Match]:
+    """What `_containment` finds, without a matrix."""
+    said = [frozenset(words(text)) for text in texts]
+    sayers: dict[str, list[int]] = {}
+    for row, each in enumerate(said):
+        shared = Counter(other for word in each for other in sayers.get(word, ())) if row >= since else Counter()
+        for one, common in sorted(shared.items()):
+            shorter, longer = sorted((one, row), key=lambda place: len(texts[place]))
+            share = common / len(said[shorter])
+            if len(texts[longer]) >= LONGER * len(texts[shorter]) and share >= contained - 1e-6:
+                yield Match(one, row, share, CONTAINMENT)
+        for word in each:
+            sayers.setdefault(word, []).append(row)
 
 
 def _in_block(

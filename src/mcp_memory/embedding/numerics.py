@@ -7,7 +7,9 @@ the server."""
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -17,6 +19,11 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 
 # What the libraries that numpy may be built on are called by: OpenBLAS, Accelerate, MKL.
 THREADS = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS")
+
+
+def has_numpy() -> bool:
+    """Can there be vectors at all? Without numpy (mcp-memory-slim) everything goes by words."""
+    return sys.modules.get("numpy") is not None or find_spec("numpy") is not None
 
 
 def numpy() -> Any:

@@ -189,6 +189,10 @@ class TextIndex:
         changed = [live[word] for word in self._changed_words(pattern) if word in live]
         return Holders([packed.holders(index) for index in matching], self.hidden, changed)
 
+    def beginning(self, part: str) -> list[int]:
+        """The entities with a word that begins so."""
+        return self._holders(part, from_start=True, to_end=False).united()
+
     def _changed_words(self, pattern: str) -> Iterator[str]:
         if len(self._recent) > MOST_RECENT:
             self._vocabulary += "".join(f"{word}\n" for word in self._recent)

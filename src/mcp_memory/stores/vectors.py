@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
+from math import sqrt
+from struct import pack, unpack
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcp_memory.embedding.numerics import numpy
+from mcp_memory.embedding.numerics import has_numpy, numpy
 from mcp_memory.search.matrix import Table
 from mcp_memory.search.vectors import ENTITY, KEYS, REFLECTION, Row
 from mcp_memory.stores.sqlite.queries import Queries, read_sql
@@ -32,6 +34,8 @@ SUFFIX, MAP_SUFFIX = "-vectors", "-vectormap"
 AT_ONCE = 512
 # A vector is of length 1, but for what half precision rounds.
 LENGTH, ROUNDING = 1.0, 0.01
+# How the standard library calls what numpy calls so: bytes of a number, and its letter.
+FORMS = {"<f2": (2, "e"), "<f4": (4, "f")}
 
 
 class Place(Protocol):
@@ -231,6 +235,8 @@ def _show(connection: apsw.Connection, stamp: str, kind: str, rows: Sequence[Row
 
 def _whole(numbers: bytes) -> bytes:
     """As sqlite-vec wants them."""
+    if not has_numpy():
+        return pack(f"<{len(numbers) // 2}f", *unpack(f"<{len(numbers) // 2}e", numbers))
     found: bytes = numpy().frombuffer(numbers, "<f2").astype("<f4").tobytes()
     return found
 
@@ -243,8 +249,12 @@ def _damaged(connection: apsw.Connection | None, model: int, dimension: int) -> 
 
 
 def _is_vector(numbers: bytes, form: str) -> bool:
-    np = numpy()
-    length = float(np.linalg.norm(np.frombuffer(numbers, form).astype(np.float32)))
+    if has_numpy():
+        np = numpy()
+        length = float(np.linalg.norm(np.frombuffer(numbers, form).astype(np.float32)))
+    else:
+        size, letter = FORMS[form]
+        length = sqrt(sum(number * number for number in unpack(f"<{len(numbers) // size}{letter}", numbers)))
     return abs(length - LENGTH) < ROUNDING
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any
 
 from mcp_memory.desk import Pieces
+from mcp_memory.embedding.numerics import has_numpy
 from mcp_memory.facts import Limits
 from mcp_memory.graph import Graph
 from mcp_memory.tools.inputs import Offset, Query
@@ -43,6 +44,10 @@ def search_semantic(
     """Ask in your own words: entities that may answer, best first, each with the observations that do (matches).
     Understands who is named and whether a time is asked for, in Spanish and English. status says found, weak or
     nothing found."""
+    if not has_numpy():
+        from mcp_memory.search.plain import answer
+
+        return answer(seeker, query, limit, entity_type)
     from mcp_memory.search.seeking import seek
 
     usage, graph = seeker.usage, seeker.graph
