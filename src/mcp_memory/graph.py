@@ -51,7 +51,7 @@ from mcp_memory.shelf import Names, Shelf
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
-    from mcp_memory.search.passages import PassageIndex
+    from mcp_memory.search.gathering import PassageIndex
     from mcp_memory.search.reflections import ReflectionIndex
     from mcp_memory.search.text import TextIndex
 
@@ -319,7 +319,7 @@ class Graph:
     def passages(self) -> PassageIndex:
         """Every observation as something that may answer a question; built at the first one asked."""
         if self._passages is None:
-            from mcp_memory.search.passages import PassageIndex
+            from mcp_memory.search.gathering import PassageIndex
 
             self._passages = PassageIndex(self)
         return self._passages

@@ -249,8 +249,8 @@ class Space:
             if at_once:  # it may have to read its index first
                 raise NotNow
             self.meaning.prepare()
-            with self._lock:
-                return tool.function(Seeker(self.graph(), self.usage, origin, self.vectors), *values)
+            meaning = self.meaning
+            return tool.function(Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not), *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
 
     def _read(self, tool: Tool, values: tuple[Any, ...]) -> Any:

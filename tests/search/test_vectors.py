@@ -14,7 +14,7 @@ import pytest
 
 from mcp_memory.assembly import open_space
 from mcp_memory.search.matrix import Matrix
-from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors, windowed
+from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors
 from mcp_memory.space import Space
 from mcp_memory.stores.vectors import KeptVectors
 from tests.conftest import Caller, link, person
@@ -109,20 +109,6 @@ def test_a_fresh_vector_is_told_about(pets: Caller, space: Space) -> None:
     vectors_of(space)
 
     assert told == [observation(space, "Learns to swim")]
-
-
-def test_a_window_joins_neighbours_of_one_entity_and_passes_over_long_texts() -> None:
-    similarities = np.array([0.0, 0.9, 0.0, 0.0, 0.0, np.nan], np.float32)
-    owners = np.array([1, 1, 1, 2, 2, 2])
-    nobody = np.zeros(6, bool)
-    seen = windowed(similarities, owners, nobody)
-
-    assert seen[2] > 0 and seen[0] > 0
-    assert seen[3] == 0 and seen[4] == 0
-    assert np.isnan(seen[5])
-    alone = windowed(similarities, owners, np.array([False, True, False, False, False, False]))
-    assert alone[0] == alone[2] == 0
-    assert alone[1] == pytest.approx(0.9)
 
 
 def random_rows(count: int, dimension: int = 64) -> Any:

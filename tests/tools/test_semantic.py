@@ -71,19 +71,18 @@ def test_a_result_has_the_documented_shape(told: Caller) -> None:
     assert len(first["observations"]) == 5
     assert set(first["scoring"]) == {"importance", "temporal_factor", "cooc_boost", "echo"}
     assert 0 < first["limbic_score"] <= 2
-    assert first["rrf_score"] == pytest.approx(1 / 61, abs=1e-6)
+    assert first["rrf_score"] == pytest.approx(2 / 61, abs=1e-6)  # first by words and by meaning
+    assert 0 < first["distance"] < 1
     assert first["matches"][0]["id"] == 3
     assert "group" in first["why"]
 
 
 def test_an_entity_without_observations_is_found_by_its_name(told: Caller) -> None:
-    assert ask(told, "empty") == [("Empty", [])]
+    assert ask(told, "empty")[0] == ("Empty", [])
 
 
-def test_what_nobody_said_is_not_found(told: Caller) -> None:
-    answer = told("search_semantic", query="xylophone zebra")
-
-    assert (answer["results"], answer["status"]) == ([], "nothing found")
+def test_what_nobody_said_is_at_best_a_near_miss(told: Caller) -> None:
+    assert told("search_semantic", query="xylophone zebra")["status"] == "weak"
 
 
 def test_a_near_miss_is_called_weak(told: Caller) -> None:
@@ -103,10 +102,10 @@ def test_answers_follow_every_change(told: Caller) -> None:
     assert ask(told, "where is the xylophone")[0] == ("Empty", ["keeps the xylophone in the attic"])
 
     told("delete_observations", name="Empty", observations=["keeps the xylophone in the attic"])
-    assert ask(told, "xylophone") == []
+    assert told("search_semantic", query="xylophone")["status"] == "weak"
 
     told("delete_entities", entityNames=["Astro"])
-    assert ask(told, "web framework") == []
+    assert "Astro" not in [name for name, _ in ask(told, "web framework")]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "the", '"', "AND OR NOT *", "🙂", "¿?", "a" * 500])

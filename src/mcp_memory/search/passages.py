@@ -1,25 +1,27 @@
-"""Every observation as a passage that may answer a question: by its words, its neighbours' and its entity's.
+"""Observations as passages that may answer a question: by their words, their neighbours' and their entity's.
 
-BM25 over weighted fields, as arrays: a question costs a few array operations on the rows of its words and
-never a look at a text. What is said is often only clear beside what was said before it, so neighbours
-count too, the farther the less; long observations speak for themselves."""
+What is said is often only clear beside what was said before it, so neighbours count too, the farther the less;
+long observations speak for themselves. The law: packed once and never altered, all of it in arrays; a question
+costs a few operations on the rows of its words and never a look at a text."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from array import array
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
-import numpy as np
-
-from mcp_memory.facts import Entity
+from mcp_memory.embedding.numerics import numpy
+from mcp_memory.facts import Entity, Observation
 from mcp_memory.search.folding import words
-from mcp_memory.search.question import Question, tells_when
+from mcp_memory.search.question import tells_when
 from mcp_memory.search.stems import stems
+from mcp_memory.search.times import seconds_of
+from mcp_memory.search.vectors import ENTITY, OBSERVATION, Seats
 
-if TYPE_CHECKING:
-    from mcp_memory.graph import Graph
+np = numpy()
+Array = Any
 
 # How much the words of a neighbour count, by its distance; those of the entity's name and type.
 NEIGHBOURS = ((-3, 0.2), (-2, 0.4), (-1, 0.6), (1, 0.4), (2, 0.2))
@@ -29,145 +31,280 @@ SPEAKS_FOR_ITSELF = 60
 K1, B = 1.2, 0.5
 # "Ada: I went there" was said by Ada.
 SPEAKER = re.compile(r"([^\W\d_][\w .'-]{0,30}): ")
+# A word that nobody says stands for those that begin like it: so many letters of it, and so many words at most.
+FEWEST_LETTERS, ENDING, MOST_KIN = 4, 2, 16
+# From this share of all rows on, a word is looked at in every row at once.
+OFTEN = 16
 
-Array = np.ndarray[Any, Any]
+
+class Names:
+    """Who the passages are of: each name by its rarest word, so that few are looked at for a question."""
+
+    def __init__(self) -> None:
+        self.all: list[frozenset[str]] = []
+        self.by_word: dict[str, list[int]] = {}
+        self._known: dict[frozenset[str], int] = {}
+
+    def number(self, name: frozenset[str]) -> int:
+        known = self._known.get(name)
+        if known is None:
+            known = self._known[name] = len(self.all)
+            self.all.append(name)
+        return known
+
+    def sort(self) -> None:
+        often: dict[str, int] = {}
+        for name in self.all:
+            for word in name:
+                often[word] = often.get(word, 0) + 1
+        for number, name in enumerate(self.all):
+            if name:
+                rarest = min(name, key=lambda word: (often[word], word))
+                self.by_word.setdefault(rarest, []).append(number)
+        self._known = {}
+
+    def within(self, asked: Collection[str]) -> list[int]:
+        """The names all of whose words are among these."""
+        return [n for word in asked for n in self.by_word.get(word, ()) if self.all[n].issubset(asked)]
 
 
 class Passages:
     """All active observations of some entities. One that has none is a passage itself, with no observation."""
 
     def __init__(self, entities: Iterable[Entity]) -> None:
-        self.observations: list[int | None] = []
-        self.owners: list[int] = []
-        self.who: list[frozenset[str]] = []  # words of the name of who says it, or of the entity
-        self._timely: list[bool] = []
-        self._lengths: list[float] = []
-        self._rows: dict[str, list[int]] = {}
-        self._counts: dict[str, list[float]] = {}
-        self._names: dict[str, frozenset[str]] = {}
+        self.names = Names()
+        self.speakers: set[str] = set()  # words of the names of those whose words are quoted
+        self.kinds: dict[str, int] = {}
+        self.statuses: dict[str, int] = {}
+        self._known: dict[str, frozenset[str]] = {}
+        self._stems: dict[str, int] = {}
+        self._said, self._said_at = array("i"), array("i")
+        self._titles, self._titled = array("i"), array("i")
+        ids, owners, starts, status, who, timely, asks, size, kind, written = (array(code) for code in "qqiiibbiiq")
+        columns = (ids, who, timely, asks, size, kind, written)
         for entity in entities:
-            self._add(entity)
-        self.timely = np.array(self._timely, bool)
-        self._postings = self._weighed()
+            owners.append(entity.id)
+            starts.append(len(ids))
+            status.append(self.statuses.setdefault(entity.status, len(self.statuses)))
+            for row in self._rows_of(entity, len(ids), len(starts) - 1):
+                for column, value in zip(columns, row, strict=True):
+                    column.append(value)
+        self.ids, self.owners = _array(ids), _array(owners)
+        self.starts, self.status = _array(starts), _array(status)
+        self.who, self.timely = _array(who), _array(timely) > 0
+        self.asks, self.questions = _array(asks) > 0, _array(asks) > 1  # asks something, and ends with that
+        self.kind, self.written = _array(kind), _array(written)
+        self.counts = np.diff(self.starts, append=len(self.ids))
+        self.slot = np.repeat(np.arange(len(self.owners), dtype=np.int32), self.counts)
+        self.is_simple = len(self.owners) == len(self.ids)  # one passage for each entity
+        self._pack(_array(size))
 
     def __len__(self) -> int:
-        return len(self.owners)
+        return len(self.ids)
 
-    def _add(self, entity: Entity) -> None:
-        active = entity.active()
-        said = [words(seen.text) for seen in active]
-        own = [stems(each) for each in said]
-        is_short = [len(each) <= SPEAKS_FOR_ITSELF for each in said]
+    # ── packing ──────────────────────────────────────────────────────────────────────────────────
+
+    def _rows_of(self, entity: Entity, first: int, slot: int) -> Iterable[tuple[int, ...]]:
         titled = words(f"{entity.name} {entity.entity_type}")
-        name, title = frozenset(words(entity.name)), stems(titled) or titled
+        title = dict.fromkeys(stems(titled) or titled)
+        name = frozenset(words(entity.name))
+        active = entity.active()
         if not active:
-            self._keep(None, entity.id, name, False, dict.fromkeys(title, 1.0))
-        for index, seen in enumerate(active):
-            counts = dict.fromkeys(title, NAME_WEIGHT)
-            for stem in own[index]:
-                counts[stem] = counts.get(stem, 0.0) + 1.0
-            if is_short[index]:
-                for distance, weight in NEIGHBOURS:
-                    other = index + distance
-                    if 0 <= other < len(own) and is_short[other]:
-                        for stem in own[other]:
-                            counts[stem] = counts.get(stem, 0.0) + weight
-            self._keep(seen.id, entity.id, self._speaker(seen.text) or name, tells_when(said[index]), counts)
+            self._say(title, first)
+            number = self.names.number(name)
+            return [(0, number, 0, 0, len(title), -1, _seconds(entity.updated_at))]
+        for stem in title:
+            self._titles.append(self._stems.setdefault(stem, len(self._stems)))
+            self._titled.append(slot)
+        return [self._row(seen, row, name) for row, seen in enumerate(active, first)]
 
-    def _keep(
-        self, observation: int | None, owner: int, who: frozenset[str], timely: bool, counts: dict[str, float]
-    ) -> None:
-        row = len(self.owners)
-        self.observations.append(observation)
-        self.owners.append(owner)
-        self.who.append(who)
-        self._timely.append(timely)
-        self._lengths.append(sum(counts.values()))
-        for stem, count in counts.items():
-            rows = self._rows.get(stem)
-            if rows is None:
-                self._rows[stem], self._counts[stem] = [row], [count]
-            else:
-                rows.append(row)
-                self._counts[stem].append(count)
+    def _row(self, seen: Observation, row: int, name: frozenset[str]) -> tuple[int, ...]:
+        said = words(seen.text)
+        self._say(stems(said), row)
+        who = self.names.number(self._speaker(seen.text) or name)
+        kind = self.kinds.setdefault(seen.kind, len(self.kinds))
+        asks = (2 if seen.text.rstrip().endswith("?") else 1) if "?" in seen.text else 0
+        return seen.id, who, tells_when(said), asks, len(said), kind, _seconds(seen.created_at)
+
+    def _say(self, found: Iterable[str], row: int) -> None:
+        for stem in found:
+            self._said.append(self._stems.setdefault(stem, len(self._stems)))
+            self._said_at.append(row)
 
     def _speaker(self, text: str) -> frozenset[str] | None:
         """The words of the name before the colon, where somebody is quoted."""
         found = SPEAKER.match(text)
         if found is None:
             return None
-        name = self._names.get(found[1])
+        name = self._known.get(found[1])
         if name is None:
-            name = self._names[found[1]] = frozenset(words(found[1]))
+            name = self._known[found[1]] = frozenset(words(found[1]))
+            self.speakers |= name
         return name
 
-    def _weighed(self) -> dict[str, tuple[Array, Array]]:
-        """For each stem the passages that have it, and what each scores for it."""
+    def _pack(self, size: Array) -> None:
         total = len(self)
-        lengths = np.array(self._lengths, np.float32)
-        dampening = K1 * (1 - B + B * lengths / (float(lengths.mean()) or 1.0)) if total else lengths
-        weighed = {}
-        for stem, rows in self._rows.items():
-            at = np.array(rows, np.int32)
-            often = np.array(self._counts[stem], np.float32)
-            sayers = int((often >= 1.0).sum()) or len(rows)  # who says it, not who stands beside
-            rarity = math.log(1 + (total - sayers + 0.5) / (sayers + 0.5))
-            weighed[stem] = (at, (rarity * often * (K1 + 1) / (often + dampening[at])).astype(np.float32))
-        del self._rows, self._counts, self._lengths, self._timely
-        return weighed
+        is_short = size <= SPEAKS_FOR_ITSELF
+        self.joins = {distance: self._joined(is_short, distance) for distance, _ in NEIGHBOURS}
+        self.answers = np.zeros(total, bool)  # said right after something was asked
+        before = self.joins[-1]
+        if before is not None:
+            self.answers[1:] = (before[1:] > 0) & self.asks[:-1]
+        self._stem_words: list[str] | None = None
+        self._offsets, self._rows, self._often = _postings(self._said, self._said_at, total, len(self._stems))
+        self._title_offsets, self._slots, _ = _postings(
+            self._titles, self._titled, max(len(self.owners), 1), len(self._stems)
+        )
+        self.lengths = self._lengths()
+        self.names.sort()
+        self.seats = Seats(OBSERVATION, self.ids)
+        self.bare = np.flatnonzero(self.ids == 0)
+        self.bare_seats = Seats(ENTITY, self.owners[self.slot[self.bare]])
+        self._dampening: tuple[float, Array] = (0.0, None)
+        del self._said, self._said_at, self._titles, self._titled, self._known
 
-    def text_scores(self, question: Question) -> Array:
-        """What the words of each passage score for a question."""
-        scores = np.zeros(len(self), np.float32)
-        for kinds in question.subjects:
-            for stem in kinds:
-                posting = self._postings.get(stem)
-                if posting is not None:
-                    scores[posting[0]] += posting[1]
-        return scores
+    def _joined(self, is_short: Array, distance: int) -> Array:
+        """1 where a row and the one at this distance are of one entity and short; None if there are none."""
+        joined = np.zeros(len(self), np.float32)
+        if self.is_simple:
+            return None
+        here, there = pair(len(self), distance)
+        joined[here] = (self.slot[here] == self.slot[there]) & is_short[here] & is_short[there]
+        return joined if joined.any() else None
 
-    def named(self, question: Question) -> Array:
-        """Which passages are said by, or about, somebody whom the question names."""
-        known: dict[frozenset[str], bool] = {}
-        asked = question.words
-        for name in self.who:
-            if name not in known:
-                known[name] = bool(name) and name <= asked
-        return np.array([known[name] for name in self.who], bool)
+    def _lengths(self) -> Array:
+        """How long each passage is, its neighbours and its title counted as they count."""
+        own = np.bincount(self._rows, self._often, len(self)).astype(np.float32)
+        lengths = own.copy()
+        lengths += NAME_WEIGHT * np.bincount(self._slots, minlength=len(self.owners)).astype(np.float32)[self.slot]
+        for distance, weight in NEIGHBOURS:
+            joined = self.joins[distance]
+            if joined is not None:
+                here, there = pair(len(self), distance)
+                lengths[here] += weight * own[there] * joined[here]
+        return lengths
+
+    # ── words ────────────────────────────────────────────────────────────────────────────────────
+
+    def says(self, stem: str) -> int:
+        """How many passages say it, or have it in their title if none does."""
+        number = self._stems.get(stem)
+        if number is None:
+            return 0
+        said = int(self._offsets[number + 1] - self._offsets[number])
+        return said or int(self.counts[self._titled_by(number)].sum())
+
+    def kin(self, stem: str) -> list[str]:
+        """The stems that begin like one that nobody says."""
+        if len(stem) < FEWEST_LETTERS:
+            return []
+        if self._stem_words is None:
+            self._stem_words = sorted(self._stems)
+        beginning = stem[: max(FEWEST_LETTERS, len(stem) - ENDING)]
+        at = bisect_left(self._stem_words, beginning)
+        found = self._stem_words[at : at + MOST_KIN]
+        return [word for word in found if word.startswith(beginning)]
+
+    def _titled_by(self, number: int) -> Array:
+        return self._slots[self._title_offsets[number] : self._title_offsets[number + 1]]
+
+    def add_scores(self, scores: Array, stem: str, rarity: float, mean: float) -> None:
+        """Add what a stem is worth to every passage: BM25 over its own words, its neighbours' and its title's."""
+        number = self._stems.get(stem)
+        if number is None:
+            return
+        at = slice(self._offsets[number], self._offsets[number + 1])
+        rows, often, slots = self._rows[at], self._often[at], self._titled_by(number)
+        dampening = self._dampened(mean)
+        if (len(rows) + len(slots)) * OFTEN > len(self):
+            counts = self._counted(rows, often, slots)
+            scores += (rarity * (K1 + 1)) * counts / (counts + dampening)
+            return
+        touched, added = self._touched(rows, often, slots)
+        counts = np.zeros(len(self), np.float32)
+        np.add.at(counts, touched, added)
+        here = counts[touched]
+        # A row may be touched more than once: it gets the same value each time.
+        scores[touched] = scores[touched] + (rarity * (K1 + 1)) * here / (here + dampening[touched])
+
+    def _counted(self, rows: Array, often: Array, slots: Array) -> Array:
+        own = np.zeros(len(self), np.float32)
+        own[rows] = often
+        counts = own.copy()
+        for distance, weight in NEIGHBOURS:
+            joined = self.joins[distance]
+            if joined is not None:
+                here, there = pair(len(self), distance)
+                counts[here] += weight * own[there] * joined[here]
+        if len(slots):
+            titled = np.zeros(len(self.owners), np.float32)
+            titled[slots] = NAME_WEIGHT
+            counts += titled[self.slot]
+        return counts
+
+    def _touched(self, rows: Array, often: Array, slots: Array) -> tuple[Array, Array]:
+        touched, added = [rows], [often]
+        for distance, weight in NEIGHBOURS:
+            joined = self.joins[distance]
+            if joined is not None:
+                here = rows - distance
+                inside = (here >= 0) & (here < len(self))
+                here, some = here[inside], often[inside]
+                kept = joined[here] > 0
+                touched.append(here[kept])
+                added.append(weight * some[kept])
+        titled = self.rows_of(slots)
+        touched.append(titled)
+        added.append(np.full(len(titled), NAME_WEIGHT, np.float32))
+        return np.concatenate(touched), np.concatenate(added)
+
+    def _dampened(self, mean: float) -> Array:
+        if self._dampening[0] != mean:
+            self._dampening = (mean, (K1 * (1 - B) + (K1 * B / mean) * self.lengths).astype(np.float32))
+        return self._dampening[1]
+
+    # ── who ──────────────────────────────────────────────────────────────────────────────────────
+
+    def named(self, asked: Collection[str]) -> Array | None:
+        """Which passages are said by, or about, somebody all of whose name is among these words."""
+        numbers = self.names.within(asked)
+        if not numbers:
+            return None
+        flags = np.zeros(len(self.names.all), np.float32)
+        flags[numbers] = 1.0
+        return flags[self.who]
+
+    def places_of(self, owners: Sequence[int]) -> Array:
+        """The places of those of these entities that are here. Entities stand in order of id."""
+        return np.flatnonzero(np.isin(self.owners, np.asarray(owners, np.int64)))
+
+    def rows_of(self, places: Array) -> Array:
+        """The rows of the entities at these places."""
+        counts = self.counts[places]
+        ends = counts.cumsum()
+        return np.repeat(self.starts[places] - ends + counts, counts) + np.arange(ends[-1] if len(ends) else 0)
 
 
-# Changed entities are kept in an index of their own beside the large one, until there are this many.
-MOST_CHANGED = 500
+def _array(values: array[int]) -> Array:
+    return np.array(values)
 
 
-class PassageIndex:
-    """The passages of a graph, kept up with it entity by entity."""
+def _seconds(written: str) -> int:
+    found = seconds_of(written)
+    return 0 if found is None else int(found)
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self.touched: set[int] = set()
-        graph.followers.append(self.touched)
-        self._pack()
 
-    def _pack(self) -> None:
-        self._packed = Passages(self._graph.entities())
-        self._changed: set[int] = set()
-        self._hidden: Array | None = None  # rows of the packed passages whose entity has changed
-        self._fresh = Passages(())
-        self.touched.clear()
+def pair(size: int, distance: int) -> tuple[slice, slice]:
+    """The rows that have one at this distance, and those."""
+    return (
+        slice(max(-distance, 0), max(size - max(distance, 0), 0)),
+        slice(max(distance, 0), max(size - max(-distance, 0), 0)),
+    )
 
-    def parts(self) -> list[tuple[Passages, Array | None]]:
-        """What to search, each with the rows that no longer count."""
-        if self.touched:
-            self._changed |= self.touched
-            self.touched.clear()
-            if len(self._changed) > MOST_CHANGED:
-                self._pack()
-            else:
-                self._follow()
-        return [(self._packed, self._hidden), (self._fresh, None)]
 
-    def _follow(self) -> None:
-        changed = [self._graph.by_id.get(entity_id) for entity_id in sorted(self._changed)]
-        self._fresh = Passages(entity for entity in changed if entity is not None and not entity.is_placeholder)
-        self._hidden = np.isin(self._packed.owners, list(self._changed))
+def _postings(said: array[int], where: array[int], places: int, kinds: int) -> tuple[Array, Array, Array]:
+    """For each stem where it is said, and how often: offsets, places, counts."""
+    keys = _array(said).astype(np.int64) * places + _array(where)
+    found, often = np.unique(keys, return_counts=True)
+    offsets = np.searchsorted(found, np.arange(kinds + 1, dtype=np.int64) * places)
+    return offsets, (found % places).astype(np.int32), often.astype(np.float32)

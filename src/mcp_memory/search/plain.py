@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.facts import Entity
+from mcp_memory.search.budget import within
+from mcp_memory.search.filters import Filters
 from mcp_memory.search.folding import fold, words
 from mcp_memory.search.limbic import Candidate, Ranked
 from mcp_memory.search.stems import stems, variants
@@ -52,24 +54,22 @@ class Found(NamedTuple):
     common: list[str]
 
 
-def answer(seeker: Seeker, query: str, limit: int, entity_type: str = "") -> dict[str, Any]:
+def answer(seeker: Seeker, query: str, limit: int, filters: Filters, max_tokens: int = 0) -> dict[str, Any]:
     """What search_semantic says."""
-    usage, graph = seeker.usage, seeker.graph
+    usage = seeker.usage
     began, limit = usage.now(), max(limit, 0)
-    asked = [_asked(graph, word) for word in _telling(query)]
-    found = _best(graph, [one for one in asked if one.holders], limit * EXPANSION, entity_type)
-    folded = fold(query)
-    ends = found[0].score if found else 1.0
-    candidates = [_candidate(graph, one, ends, place, folded) for place, one in enumerate(found, 1)]
+    with seeker.facts() as graph:
+        asked = [_asked(graph, word) for word in _telling(query)]
+        found = _best(graph, [one for one in asked if one.holders], limit * EXPANSION, filters)
+        folded = fold(query)
+        ends = found[0].score if found else 1.0
+        candidates = [_candidate(graph, one, ends, place, folded) for place, one in enumerate(found, 1)]
     ranked = usage.rank(query, candidates, limit)[:limit]
-    usage.served(query, ranked, limit=limit, origin=seeker.origin, began=began)
     by_id = {one.entity.id: one for one in found}
-    return {
-        "results": [_result(row, by_id[row.candidate.entity_id]) for row in ranked],
-        "status": _status(found, len(asked)),
-        "engine": "words",
-        "note": NOTE,
-    }
+    results = within(max_tokens, (_result(row, by_id[row.candidate.entity_id]) for row in ranked))
+    usage.served(query, ranked[: len(results)], limit=limit, origin=seeker.origin, began=began)
+    told = {"results": results, "status": _status(found, len(asked)), "engine": "words", "note": NOTE}
+    return told | ({"left_out": len(ranked) - len(results)} if len(results) < len(ranked) else {})
 
 
 def _telling(query: str) -> list[str]:
@@ -91,29 +91,27 @@ def _common_beginning(word: str, stem: str) -> str:
     return word[:end]
 
 
-def _best(graph: Graph, asked: Sequence[Asked], most: int, entity_type: str) -> list[Found]:
+def _best(graph: Graph, asked: Sequence[Asked], most: int, filters: Filters) -> list[Found]:
     promise: dict[int, float] = {}
     for one in asked:
         for entity_id in one.holders:
             promise[entity_id] = promise.get(entity_id, 0.0) + one.weight
-    if entity_type:
-        allowed = graph.ids_of_type(entity_type)
-        promise = {entity_id: score for entity_id, score in promise.items() if entity_id in allowed}
+    promise = {one: score for one, score in promise.items() if filters.let_pass(graph.by_id[one])}
     promising = sorted(promise, key=lambda entity_id: (-promise[entity_id], entity_id))[:MOST_READ]
-    read = (_read(graph.by_id[entity_id], asked) for entity_id in promising)
+    read = (_read(graph.by_id[entity_id], asked, filters) for entity_id in promising)
     found = [one for one in read if one is not None]
     found.sort(key=lambda one: (-one.score, one.entity.id))
     return found[:most]
 
 
-def _read(entity: Entity, asked: Sequence[Asked]) -> Found | None:
+def _read(entity: Entity, asked: Sequence[Asked], filters: Filters) -> Found | None:
     """What this entity says of the words, if it really says one."""
     title = words(f"{entity.name} {entity.entity_type}")
     titled = {number for number, one in enumerate(asked) if not one.stems.isdisjoint((*title, *stems(title)))}
     base = TITLE_SHARE * sum(asked[number].weight for number in titled)
     said: list[tuple[int, str, float]] = []
     told, common = len(titled), set(titled)
-    for seen in entity.active():
+    for seen in filter(filters.let_in, entity.active()):
         heard = words(seen.text)
         known = {*heard, *stems(heard)}
         here = {number for number, one in enumerate(asked) if not one.stems.isdisjoint(known)}
@@ -123,7 +121,7 @@ def _read(entity: Entity, asked: Sequence[Asked]) -> Found | None:
             said.append((seen.id, seen.text, base + score))
             told = max(told, len(here | titled))
             common |= here
-    if not said and not titled:
+    if not said and (not titled or filters.ask_observations):
         return None
     said.sort(key=lambda one: (-one[2], one[0]))
     score = said[0][2] if said else base

@@ -1,46 +1,59 @@
 """From a question to ranked entities with the observations that answer it.
 
-Words find passages; who is named and what tells a time lift those that fit; the best passages bring their
-entities, and habit has the last, bounded word on the order of those."""
+Words and meaning find passages, cues lift those that fit (fusion); the best passages bring their entities, and
+habit has the last, bounded word on the order of those. Filters come before any cut, so they never starve it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
 
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
+from mcp_memory.search.filters import Filters
 from mcp_memory.search.folding import fold, words
+from mcp_memory.search.fusion import WHOLE, Said, fused, meant, windowed
+from mcp_memory.search.gathering import Lot, PassageIndex
 from mcp_memory.search.limbic import Candidate
-from mcp_memory.search.question import Question, read
+from mcp_memory.search.passages import Array, Passages, np
+from mcp_memory.search.question import Question, as_said, read
 from mcp_memory.search.stems import stems
 from mcp_memory.search.times import seconds_of
+from mcp_memory.search.vectors import Vectors
 
 if TYPE_CHECKING:
-    from mcp_memory.search.passages import Array, Passages
+    from mcp_memory.embedding.numerics import Floats
 
-# What being said by (or about) somebody the question names adds, and telling a time to one that asks for it,
-# on a scale where the best text scores 1. Measured on dialogues, and flat around these values.
-NAMED, TIMELY = 0.3, 0.2
 # A search shows at least this many observations, however few entities it is asked for.
 FEWEST_MATCHES = 20
 # Entities ranked for each one asked for.
 EXPANSION = 3
 RRF_K = 60
-# Below this share of the question's words, the best passage is only a near miss.
-WEAK = 0.34
-FOUND, NEAR_MISS, NOTHING = "found", "weak", "nothing found"
+# What stands in for a word that nobody says counts less.
+KIN = 0.5
+# Below this share of what the question's words could prove, and this cosine, the best is only a near miss.
+WEAK, UNLIKE = 0.34, 0.4
+FOUND, NEAR_MISS, NOTHING, INCOMPLETE = "found", "weak", "nothing found", "incomplete index"
+
+
+class Asked(NamedTuple):
+    """A question, and what it means if there is a model to tell."""
+
+    question: Question
+    vectors: Vectors | None = None
+    meaning: Floats | None = None
 
 
 class Match(msgspec.Struct):
     """One observation that belongs among the best of a search."""
 
     owner: int
-    observation: int | None
+    observation: int  # 0: the entity itself, of which nothing is said
     score: float
+    words: float
+    cosine: float  # of what was said itself; nan where nobody knows
     named: bool
     timely: bool
 
@@ -52,25 +65,198 @@ class Hits(msgspec.Struct):
     candidates: list[Candidate]
     matches: dict[int, list[Match]]
     question: Question
+    progress: tuple[int, int] | None = None  # passages with a vector, of how many; None where there is no model
 
 
-def seek(graph: Graph, query: str, limit: int, entity_type: str = "") -> Hits:
-    """The entities that may answer, with what in them does."""
+class Scored(NamedTuple):
+    """A lot of passages, and what the question is to each."""
+
+    passages: Passages
+    total: Array
+    words: Array
+    cosines: Array | None
+    named: Array | None
+
+
+def listen(graph: Graph, query: str) -> tuple[Question, str]:
+    """The question, and as what its meaning is to be taken."""
     question = read(query)
-    best = _best(graph, question, max(limit * EXPANSION, FEWEST_MATCHES), entity_type)
+    return question, as_said(query, graph.passages.speakers(question.words))
+
+
+def seek(graph: Graph, asked: Asked, limit: int, filters: Filters) -> Hits:
+    """The entities that may answer, with what in them does."""
+    question = asked.question
+    scored, said, progress = _scored(graph, asked, filters)
+    best = _best(scored, max(limit * EXPANSION, FEWEST_MATCHES), limit * EXPANSION)
     matches: dict[int, list[Match]] = {}
     for match in best:
         matches.setdefault(match.owner, []).append(match)
-    ends = max((match.score for match in best), default=1.0) or 1.0
-    folded = fold(query)
-    candidates = [
-        _candidate(graph, graph.by_id[owner], found[0].score / ends, place, folded)
-        for place, (owner, found) in enumerate(matches.items(), 1)
+    status = _status(graph, asked, said, best)
+    if progress is not None and progress[0] < progress[1]:
+        status = INCOMPLETE
+    return Hits(status, _candidates(graph, asked, scored, matches), matches, question, progress)
+
+
+# ── scores ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _scored(graph: Graph, asked: Asked, filters: Filters) -> tuple[list[Scored], Said, tuple[int, int] | None]:
+    question, index = asked.question, graph.passages
+    lots = index.lots()
+    allowed = [_allowed(graph, lot, filters) for lot in lots]
+    text, possible = _worded(index, lots, question)
+    cosines = _cosines(asked, lots)
+    meanings: list[Array | None] = [None] * len(lots)
+    for place, (lot, open_to) in enumerate(zip(lots, allowed, strict=True)):
+        near = None if cosines is None else windowed(lot.passages, cosines[place])
+        if open_to is not None:
+            text[place] *= open_to
+            near = None if near is None else np.where(open_to, near, np.float32(np.nan))
+        meanings[place] = near
+    said = Said(max((float(some.max()) for some in text if len(some)), default=0.0), possible)
+    all_meant = meant([near for near in meanings if near is not None])
+    scored = []
+    for place, lot in enumerate(lots):
+        named = lot.passages.named(question.words)
+        near = meanings[place]
+        total = fused(lot.passages, text[place], said, near, all_meant, named, question.is_about_time)
+        scored.append(Scored(lot.passages, total, text[place], None if cosines is None else cosines[place], named))
+    return scored, said, _progress(lots, cosines)
+
+
+def _worded(index: PassageIndex, lots: Sequence[Lot], question: Question) -> tuple[list[Array], float]:
+    """What the words of each passage score, and what they could at most."""
+    text = [np.zeros(len(lot.passages), np.float32) for lot in lots]
+    mean, possible = index.mean_length(), 0.0
+    for kinds in question.subjects:
+        known = [stem for stem in kinds if index.says(stem)]
+        weight = 1.0 if known else KIN
+        known = known or sorted({kin for stem in kinds for kin in index.kin(stem)})
+        rarities = [index.rarity(stem) for stem in known]
+        possible += max(rarities, default=index.rarity(""))
+        for stem, rarity in zip(known, rarities, strict=True):
+            for scores, lot in zip(text, lots, strict=True):
+                lot.passages.add_scores(scores, stem, weight * rarity, mean)
+    return text, possible
+
+
+def _cosines(asked: Asked, lots: Sequence[Lot]) -> list[Array] | None:
+    if asked.vectors is None or asked.meaning is None:
+        return None
+    seats = [lot.passages.seats for lot in lots] + [lot.passages.bare_seats for lot in lots if len(lot.passages.bare)]
+    found = asked.vectors.cosines(asked.meaning, seats)
+    bare = iter(found[len(lots) :])
+    for cosines, lot in zip(found, lots, strict=False):
+        if len(lot.passages.bare):
+            cosines[lot.passages.bare] = next(bare)
+    return found[: len(lots)]
+
+
+def _progress(lots: Sequence[Lot], cosines: Sequence[Array] | None) -> tuple[int, int] | None:
+    if cosines is None:
+        return None
+    done = total = 0
+    for lot, some in zip(lots, cosines, strict=True):
+        known = ~np.isnan(some) if lot.alive is None else ~np.isnan(some[lot.alive])
+        done, total = done + int(np.count_nonzero(known)), total + len(known)
+    return done, total
+
+
+def _allowed(graph: Graph, lot: Lot, filters: Filters) -> Array | None:
+    """Which passages may be found; None: all of them."""
+    passages, masks = lot.passages, []
+    if lot.alive is not None:
+        masks.append(lot.alive)
+    if filters.entity_type:
+        of_type = np.zeros(len(passages.owners), bool)
+        of_type[passages.places_of(list(graph.ids_of_type(filters.entity_type)))] = True
+        masks.append(of_type[passages.slot])
+    if filters.status:
+        masks.append((passages.status == passages.statuses.get(filters.status, -1))[passages.slot])
+    if filters.kind:
+        masks.append(passages.kind == passages.kinds.get(filters.kind, -2))
+    if filters.after is not None:
+        masks.append(passages.written >= filters.after)
+    if filters.before is not None:
+        masks.append(passages.written <= filters.before)
+    return np.logical_and.reduce(masks) if masks else None
+
+
+# ── the best ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _best(scored: Iterable[Scored], passages_wanted: int, entities_wanted: int) -> list[Match]:
+    """The best passages of the whole search, and the best one of each of the best entities; the best first."""
+    found: list[tuple[float, int, int, int, Scored]] = []
+    for one in scored:
+        rows = _highest(one.total, passages_wanted)
+        if not one.passages.is_simple:
+            rows = np.unique(np.concatenate([rows, _best_of_entities(one, entities_wanted)]))
+        owners = one.passages.owners[one.passages.slot[rows]]
+        columns = (one.total[rows].tolist(), owners.tolist(), one.passages.ids[rows].tolist(), rows.tolist())
+        found += [(*values, one) for values in zip(*columns, strict=True) if values[0] > 0]
+    found.sort(key=lambda each: (-each[0], each[1], each[2]))
+    kept, owners_kept = found[:passages_wanted], {each[1] for each in found[:passages_wanted]}
+    for each in found[passages_wanted:]:
+        if each[1] not in owners_kept and len(owners_kept) < entities_wanted:
+            owners_kept.add(each[1])
+            kept.append(each)
+    return [_match(*each) for each in kept]
+
+
+def _match(score: float, owner: int, ident: int, row: int, one: Scored) -> Match:
+    return Match(
+        owner,
+        ident,
+        score / WHOLE,
+        float(one.words[row]),
+        float("nan") if one.cosines is None else float(one.cosines[row]),
+        one.named is not None and bool(one.named[row]),
+        bool(one.passages.timely[row]),
+    )
+
+
+def _best_of_entities(one: Scored, wanted: int) -> Array:
+    """The best row of each of the best entities."""
+    highest = np.maximum.reduceat(one.total, one.passages.starts)
+    places = _highest(highest, wanted)
+    return np.array(
+        [
+            start + int(one.total[start : start + count].argmax())
+            for start, count in zip(
+                one.passages.starts[places].tolist(), one.passages.counts[places].tolist(), strict=True
+            )
+        ],
+        np.int64,
+    )
+
+
+def _highest(values: Array, most: int) -> Array:
+    if len(values) <= most:
+        return np.arange(len(values))
+    return np.argpartition(values, len(values) - most)[len(values) - most :] if most > 0 else np.zeros(0, np.int64)
+
+
+def _candidates(
+    graph: Graph, asked: Asked, scored: Sequence[Scored], matches: dict[int, list[Match]]
+) -> list[Candidate]:
+    ends = max((found[0].score for found in matches.values()), default=1.0)
+    folded = fold(asked.question.query)
+    owners = list(matches)
+    distances = _distances(asked, matches)
+    ranks = _ranks(matches)
+    return [
+        _candidate(
+            graph, graph.by_id[owner], matches[owner][0].score / ends, ranks[owner], distances.get(owner), folded
+        )
+        for owner in owners
     ]
-    return Hits(_status(graph, question, best), candidates, matches, question)
 
 
-def _candidate(graph: Graph, entity: Entity, relevance: float, place: int, folded: str) -> Candidate:
+def _candidate(
+    graph: Graph, entity: Entity, relevance: float, rrf_score: float, distance: float | None, folded: str
+) -> Candidate:
     active = entity.active()
     return Candidate(
         entity_id=entity.id,
@@ -81,50 +267,51 @@ def _candidate(graph: Graph, entity: Entity, relevance: float, place: int, folde
         status=entity.status,
         metadata_share=sum(seen.kind == "metadata" for seen in active) / len(active) if active else 0.0,
         is_exact=fold(entity.name) == folded,
-        rrf_score=1 / (RRF_K + place),
+        distance=distance,
+        rrf_score=rrf_score,
     )
 
 
-def _best(graph: Graph, question: Question, most: int, entity_type: str) -> list[Match]:
-    """The best passages of the whole search, the best first."""
-    allowed = graph.ids_of_type(entity_type) if entity_type else None
-    scored: list[tuple[Passages, Array, Array, Array]] = []
-    highest = 0.0
-    for passages, hidden in graph.passages.parts():
-        if not len(passages):
-            continue
-        text = passages.text_scores(question)
-        if hidden is not None:
-            text[hidden] = 0.0
-        if allowed is not None:
-            text[~np.isin(passages.owners, list(allowed))] = 0.0
-        highest = max(highest, float(text.max()))
-        scored.append((passages, text, passages.named(question), passages.timely))
-    if not highest:
-        return []
-    found: list[Match] = []
-    for passages, text, named, timely in scored:
-        total = np.where(
-            text > 0, text / highest + NAMED * named + (TIMELY * timely if question.is_about_time else 0), 0
-        )
-        rows = np.argpartition(-total, min(most, len(total) - 1))[: most + 1]
-        found += [
-            Match(
-                passages.owners[row], passages.observations[row], float(total[row]), bool(named[row]), bool(timely[row])
-            )
-            for row in rows.tolist()
-            if total[row] > 0
-        ]
-    found.sort(key=lambda match: (-match.score, match.owner, match.observation or 0))
-    return found[:most]
+def _distances(asked: Asked, matches: dict[int, list[Match]]) -> dict[int, float]:
+    """How far each entity's own text is from the question; where it has no vector yet, its best observation."""
+    if asked.vectors is None or asked.meaning is None:
+        return {}
+    owners = list(matches)
+    found, missing = asked.vectors.of_entities(owners)
+    cosines = dict(zip(owners, (found @ asked.meaning.reshape(-1)).tolist(), strict=True))
+    for owner in missing:
+        del cosines[owner]
+        known = [match.cosine for match in matches[owner] if match.cosine == match.cosine]
+        if known:
+            cosines[owner] = max(known)
+    return {owner: 1 - cosine for owner, cosine in cosines.items()}
 
 
-def _status(graph: Graph, question: Question, best: Sequence[Match]) -> str:
+def _ranks(matches: dict[int, list[Match]]) -> dict[int, float]:
+    """Reciprocal rank fusion, as documented, of two lists of the entities found: by words and by meaning."""
+    by_words = {owner: max(match.words for match in found) for owner, found in matches.items()}
+    by_meaning = {
+        owner: max((match.cosine for match in found if match.cosine == match.cosine), default=0.0)
+        for owner, found in matches.items()
+    }
+    scores = dict.fromkeys(matches, 0.0)
+    for values in (by_words, by_meaning):
+        ordered = sorted((owner for owner in values if values[owner] > 0), key=lambda owner: (-values[owner], owner))
+        for place, owner in enumerate(ordered, 1):
+            scores[owner] += 1 / (RRF_K + place)
+    return scores
+
+
+# ── in words ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _status(graph: Graph, asked: Asked, said: Said, best: Sequence[Match]) -> str:
     if not best:
         return NOTHING
-    said = set(stems(words(text_of(graph, best[0]))))
-    told = sum(not said.isdisjoint(kinds) for kinds in question.subjects)
-    return FOUND if told >= WEAK * len(question.subjects) else NEAR_MISS
+    heard = set(stems(words(text_of(graph, best[0]))))
+    told = sum(not heard.isdisjoint(kinds) for kinds in asked.question.subjects)
+    is_near = any(match.cosine >= UNLIKE for match in best)
+    return FOUND if is_near or told >= WEAK * len(asked.question.subjects) else NEAR_MISS
 
 
 def text_of(graph: Graph, match: Match) -> str:
@@ -135,11 +322,14 @@ def text_of(graph: Graph, match: Match) -> str:
 
 def why(graph: Graph, question: Question, matches: Sequence[Match]) -> str:
     """In a few words, what made an entity one of the results."""
-    said = set(stems([word for match in matches[:3] for word in words(text_of(graph, match))]))
-    common = [kinds[0] for kinds in question.subjects if not said.isdisjoint(kinds)]
-    reasons = [f"words: {', '.join(common)}"] if common else ["words beside it"]
+    heard = set(stems([word for match in matches[:3] for word in words(text_of(graph, match))]))
+    common = [kinds[0] for kinds in question.subjects if not heard.isdisjoint(kinds)]
+    nearest = max((match.cosine for match in matches if match.cosine == match.cosine), default=0.0)
+    reasons = [f"words: {', '.join(common)}"] if common else []
+    if nearest >= UNLIKE:
+        reasons.append(f"meaning: {nearest:.2f}")
     if any(match.named for match in matches):
         reasons.append("about whom you name")
     if question.is_about_time and any(match.timely for match in matches):
         reasons.append("tells a time")
-    return "; ".join(reasons)
+    return "; ".join(reasons or ["words beside it" if any(match.words for match in matches) else "a distant meaning"])

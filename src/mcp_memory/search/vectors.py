@@ -5,7 +5,7 @@ moves or comes back finds its vector, or visibly lacks one, and nothing can be s
 found by looking at the graph: there is no queue that could be lost.
 
 A window around an observation needs no vectors of its own. The vector of a window is the sum of its
-observations' vectors, and the product with a sum is the sum of the products: `windowed`."""
+observations' vectors, and the product with a sum is the sum of the products (`search/fusion.py`)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ log = logging.getLogger("mcp_memory")
 
 Array = Any
 OBSERVATION, ENTITY, REFLECTION = KINDS = ("observation", "entity", "reflection")
-# What a neighbour adds to an observation's window, by its distance.
-WINDOW = ((-2, 1.0), (-1, 1.0), (1, 1.0))
-WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
 # Texts given to the model, and looked up among those that were, between two looks at what else there is to do.
 LOT, LOOK_UP = 256, 4096
 # Who finds the file locked tries again after so many seconds.
@@ -78,6 +75,23 @@ def key_of(*parts: str) -> int:
     """The digest of a text, as an integer that a database holds."""
     digest = blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
+
+
+class Seats:
+    """Facts in an order of their own, and where their vectors stand: looked up again when vectors came or went."""
+
+    def __init__(self, kind: str, ids: Array) -> None:
+        self.kind = kind
+        self._ids = ids
+        self._matrix: Matrix | None = None
+        self._generation = -1
+        self._rows: Array = None
+
+    def rows(self, matrix: Matrix) -> Array:
+        if self._matrix is not matrix or self._generation != matrix.generation:
+            self._rows = matrix.rows(self._ids)
+            self._matrix, self._generation = matrix, matrix.generation
+        return self._rows
 
 
 class Wanted:
@@ -204,21 +218,21 @@ class Vectors:
         with self._lock:
             return self._wanted[kind].matrix.nearest(query, most)
 
-    def similarities(self, query: Floats, rows: Array, kind: str = OBSERVATION) -> Array:
-        """The cosine of each of these rows (see `rows`); nan where there is none."""
+    def cosines(self, query: Floats, seats: Sequence[Seats]) -> list[Array]:
+        """For each of these, the cosines of its facts with a vector, to about a thousandth; nan where there is none.
+
+        The rows of a kind are scanned once, however many ask."""
         np = numpy()
+        scores: dict[str, Array] = {}
+        found = []
         with self._lock:
-            scores = self._wanted[kind].matrix.scores(query)
-        return np.where(rows >= 0, scores[rows], np.nan) if len(scores) else np.full(len(rows), np.nan, np.float32)
-
-    def rows(self, ids: Sequence[int], kind: str = OBSERVATION) -> Array:
-        """Where the vectors of these stand, -1 for none. They stay there for this `generation`."""
-        with self._lock:
-            return self._wanted[kind].matrix.rows(ids)
-
-    def generation(self, kind: str = OBSERVATION) -> int:
-        with self._lock:
-            return self._wanted[kind].matrix.generation
+            for some in seats:
+                matrix = self._wanted[some.kind].matrix
+                if some.kind not in scores:
+                    # The last one is what row -1 means: none.
+                    scores[some.kind] = np.append(matrix.scores(query) if len(matrix) else (), np.float32(np.nan))
+                found.append(scores[some.kind].take(some.rows(matrix), mode="wrap"))
+        return found
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────
 
@@ -469,26 +483,3 @@ TEXTS: dict[str, Callable[[Graph, int, int, Engine], Callable[[], str]]] = {
     ENTITY: _entity_text,
     REFLECTION: _reflection_text,
 }
-
-
-# ── windows ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def windowed(similarities: Array, owners: Array, stands_alone: Array) -> Array:
-    """What observations score together with their neighbours. The rows of an entity stand together, in order.
-
-    `stands_alone`: long texts, which say what they mean and are nobody's context. nan stays nan and adds nothing."""
-    np = numpy()
-    size = len(similarities)
-    known = ~np.isnan(similarities)
-    own = np.where(known, similarities, 0.0).astype(np.float32)
-    joins = known & ~stands_alone
-    total, weight = own.copy(), np.ones(size, np.float32)
-    for distance, share in WINDOW:
-        here = slice(max(-distance, 0), size - max(distance, 0))
-        there = slice(max(distance, 0), size - max(-distance, 0))
-        together = (owners[here] == owners[there]) & joins[here] & joins[there]
-        total[here] += share * own[there] * together
-        weight[here] += share * together
-    scored = (own + WINDOW_SHARE * total / weight) / (1 + WINDOW_SHARE)
-    return np.where(known, scored, np.nan)

@@ -1,0 +1,114 @@
+"""What words and meaning say of each passage, in one number.
+
+Pure: arrays in, arrays out. A convex combination of both, each brought to a scale of its own, and a few cues that
+no text score knows. docs/ranking.md has what was measured, and docs/decisions/0011-fusion.md why it is so."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from mcp_memory.search.passages import Array, Passages, np, pair
+
+# Shares of the two, and what the cues add. All of it measured on dialogues and flat around these values.
+WORDS, MEANING = 0.5, 0.4
+NAMED = 0.2  # said by, or about, somebody the question names
+TIMELY = 0.2  # tells a time to a question that asks for one
+ANSWERS = 0.15  # said right after something was asked, as far as the asking fits
+ASKS = 0.05  # taken from what itself asks
+WHOLE = WORDS + MEANING + NAMED + TIMELY + ANSWERS
+# The window of an observation's meaning, by distance: each neighbour counts as much as itself.
+WINDOW = (-3, -2, -1, 1, 2)
+WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
+# Of a few passages the mean says little: it is drawn towards 0 as if there were so many more of that.
+SUPPOSED = 5.0
+
+
+class Said(NamedTuple):
+    """What the words of all passages say to a question."""
+
+    highest: float  # of any passage
+    possible: float  # what a passage would get that said all of it
+
+    @property
+    def factor(self) -> float:
+        """The best passage gets the more, the more of the question it says: one common word proves little."""
+        if not self.highest:
+            return 0.0
+        return WORDS * sqrt(min(1.0, self.highest / self.possible) if self.possible else 1.0) / self.highest
+
+
+class Meant(NamedTuple):
+    """What the meaning of all passages is to a question."""
+
+    mean: float
+    highest: float
+
+    @property
+    def factor(self) -> float:
+        span = self.highest - self.mean
+        return MEANING / span if span > 1e-6 and self.highest > 0 else 0.0
+
+
+def windowed(passages: Passages, cosines: Array) -> Array:
+    """What observations mean together with their neighbours; nan stays nan and adds nothing.
+
+    The vector of a window is the sum of its vectors; the product with a sum is the sum of the products."""
+    if all(joined is None for joined in passages.joins.values()):
+        return cosines
+    known = ~np.isnan(cosines)
+    is_whole = bool(known.all())
+    own = cosines if is_whole else np.where(known, cosines, np.float32(0))
+    total, weight = own.copy(), np.ones(len(own), np.float32)
+    for distance in WINDOW:
+        joined = passages.joins[distance]
+        if joined is not None:
+            here, there = pair(len(own), distance)
+            share = joined[here] if is_whole else joined[here] * known[there]
+            total[here] += share * own[there]
+            weight[here] += share
+    total *= WINDOW_SHARE
+    total /= weight
+    total += own
+    total /= np.float32(1 + WINDOW_SHARE)
+    return total if is_whole else np.where(known, total, np.float32(np.nan))
+
+
+def meant(meanings: Sequence[Array]) -> Meant:
+    """Of all passages that may be found and have a vector."""
+    count, total, highest = 0, 0.0, 0.0
+    for some in meanings:
+        known = some[~np.isnan(some)]
+        if len(known):
+            count += len(known)
+            total += float(known.sum())
+            highest = max(highest, float(known.max()))
+    return Meant(total / (count + SUPPOSED), highest)
+
+
+def fused(
+    passages: Passages,
+    words: Array,
+    said: Said,
+    meaning: Array | None,
+    meant: Meant,
+    named: Array | None,
+    is_about_time: bool,
+) -> Array:
+    """A score for each passage, 0 to about 1; 0 where neither words nor meaning say anything."""
+    total = words * np.float32(said.factor)
+    answers = np.zeros(len(total), np.float32)
+    answers[1:] = total[:-1] * passages.answers[1:]
+    if meaning is not None and meant.factor:
+        near = (meaning - np.float32(meant.mean)) * np.float32(meant.factor)
+        np.nan_to_num(near, copy=False)
+        total += np.maximum(near, 0, out=near)
+    found = total > 0
+    total += answers * np.float32(ANSWERS / WORDS)
+    if named is not None:
+        total += np.float32(NAMED) * named
+    if is_about_time:
+        total += np.float32(TIMELY) * passages.timely
+    total -= np.float32(ASKS) * passages.questions
+    return np.where(found, np.maximum(total, np.float32(1e-6)), np.float32(0))

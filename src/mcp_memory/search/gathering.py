@@ -1,0 +1,111 @@
+"""The passages of a graph, kept up with it: lots that are packed once, and what of them no longer counts.
+
+A changed entity is packed into a new lot and hidden in the older ones. Lots of like size are packed into one, so
+there are few of them, and a change costs what the changed entities cost, not what the graph does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mcp_memory.search.passages import Array, Passages, np
+
+if TYPE_CHECKING:
+    from mcp_memory.graph import Graph
+
+# A lot takes in the newer one behind it when that has grown to this share of its size.
+LIKE_SIZE = 0.5
+# With more than this share hidden, everything is packed anew.
+MOST_HIDDEN = 0.25
+
+
+class Lot:
+    """Some passages, and which of them still count."""
+
+    def __init__(self, passages: Passages) -> None:
+        self.passages = passages
+        self.alive: Array | None = None  # of each row; None: all of them
+        self.hidden = 0
+
+    def hide(self, owners: Sequence[int]) -> None:
+        rows = self.passages.rows_of(self.passages.places_of(owners))
+        if not len(rows):
+            return
+        if self.alive is None:
+            self.alive = np.ones(len(self.passages), bool)
+        self.alive[rows] = False
+        self.hidden = len(self.passages) - int(np.count_nonzero(self.alive))
+
+    def living(self) -> list[int]:
+        """The entities that still count here."""
+        if self.alive is None:
+            return [int(owner) for owner in self.passages.owners]
+        kept: list[int] = self.passages.owners[np.unique(self.passages.slot[self.alive])].tolist()
+        return kept
+
+
+class PassageIndex:
+    """The passages of a graph. Ask `lots` first: it takes in what was touched."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._touched: set[int] = set()
+        graph.followers.append(self._touched)
+        self._pack()
+
+    def _pack(self) -> None:
+        self._lots = [Lot(Passages(self._graph.entities()))]
+        self._touched.clear()
+
+    def lots(self) -> list[Lot]:
+        if self._touched:
+            touched = sorted(self._touched)
+            self._touched.clear()
+            for lot in self._lots:
+                lot.hide(touched)
+            if self._lots[0].hidden > MOST_HIDDEN * len(self._lots[0].passages):
+                self._pack()
+            else:
+                self._add(touched)
+        return self._lots
+
+    def _add(self, entity_ids: Sequence[int]) -> None:
+        """A new lot; those before it that are not much larger go into it."""
+        wanted = set(entity_ids)
+        size = sum(len(entity.observations) + 1 for each in wanted if (entity := self._graph.by_id.get(each)))
+        while len(self._lots) > 1 and size > LIKE_SIZE * len(self._lots[-1].passages):
+            last = self._lots.pop()
+            wanted |= set(last.living())
+            size += len(last.passages) - last.hidden
+        found = [self._graph.by_id.get(entity_id) for entity_id in sorted(wanted)]
+        packed = Passages(entity for entity in found if entity is not None and not entity.is_placeholder)
+        if len(packed):
+            self._lots.append(Lot(packed))
+
+    # ── what a question needs to know of all of them ─────────────────────────────────────────────
+
+    def __len__(self) -> int:
+        return sum(len(lot.passages) - lot.hidden for lot in self.lots())
+
+    def mean_length(self) -> float:
+        """Of all passages."""
+        total = sum(float(lot.passages.lengths.sum()) for lot in self._lots)
+        return (total / (sum(len(lot.passages) for lot in self._lots) or 1)) or 1.0
+
+    def rarity(self, stem: str) -> float:
+        """How much it says that a passage says this: 0 if all do."""
+        total = sum(len(lot.passages) for lot in self._lots)
+        said = min(self.says(stem), total)
+        return math.log(1 + (total - said + 0.5) / (said + 0.5))
+
+    def says(self, stem: str) -> int:
+        return sum(lot.passages.says(stem) for lot in self._lots)
+
+    def kin(self, stem: str) -> list[str]:
+        """The stems that begin like one that nobody says."""
+        return sorted({one for lot in self._lots for one in lot.passages.kin(stem)})
+
+    def speakers(self, asked: frozenset[str]) -> set[str]:
+        """Of these words those by which somebody is named whose words are quoted."""
+        return {word for lot in self.lots() for word in asked if word in lot.passages.speakers}
