@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.embedding import universal
 from mcp_memory.embedding.command import model as command
 from mcp_memory.embedding.engine import AUTO, Engine, engine, why_not
 from mcp_memory.embedding.models import DOWNLOADABLE, EMBEDDED, MODELS, cache_folder
 from mcp_memory.server import main
 from tests.conftest import Caller, Refused, person
+from tests.embedding import questions
 from tests.embedding.hub import DIMENSION, FILES, TINY, Hub, serving
 
 # The package gives this module's name to the function in it.
@@ -243,3 +245,41 @@ def test_a_strict_search_fails_without_a_model_and_an_easy_one_goes_by_words(tmp
     assert [row["name"] for row in Caller(easy)("search_semantic", query="tea")["results"]] == ["Ada"]
     strict.close()
     easy.close()
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_questions_have_in_common_is_what_the_package_holds() -> None:
+    held = np.fromfile(Path(universal.__file__).with_name(universal.COMMON), "<f2").reshape(2, -1)
+
+    assert np.allclose(held.astype(np.float32), questions.common().astype(np.float32), atol=2e-3)
+
+
+def test_a_question_lies_nearer_to_its_answer_and_farther_from_other_questions() -> None:
+    made = engine(EMBEDDED.name)
+    assert made is not None
+    answer, other = made.encode(["Rosa: my cat broke the blue vase yesterday", "What did Rosa think of your new vase?"])
+    for text in ("What did Rosa's cat break?", "¿Qué rompió el gato de Rosa?", "Was hat Rosas Katze zerbrochen?"):
+        asked, as_it_is = made.encode([text], "query")[0], made.encode([text])[0]
+        assert asked @ answer > asked @ other
+        assert asked @ (answer - other) > as_it_is @ (answer - other) + 0.1
+
+
+def test_what_is_no_question_is_searched_for_as_it_is() -> None:
+    made = engine(EMBEDDED.name)
+    assert made is not None
+    texts = ["cat blue vase", "The backup runs at three", "el gato rompió el jarrón azul"]
+    for text in texts:
+        assert made.encode([text], "query")[0] @ made.encode([text])[0] > 0.97
+
+
+def test_many_questions_and_one_get_the_same_vectors() -> None:
+    for choice in ("tiny", EMBEDDED.name):
+        put_tiny(cache_folder(TINY))
+        made = engine(choice)
+        assert made is not None
+        asked = ["where is the dog", "the cat has tea"]
+        alone = np.concatenate([made.encode([text], "query") for text in asked])
+        assert np.allclose(made.encode(asked, "query"), alone, atol=1e-5)
+        assert np.allclose(np.linalg.norm(alone, axis=1), 1, atol=1e-5)

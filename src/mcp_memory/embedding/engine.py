@@ -49,6 +49,7 @@ class Encoder(Protocol):
     def cut(self, text: str) -> list[int]: ...
     def count(self, text: str) -> int: ...
     def run(self, texts: Sequence[list[int]]) -> Floats: ...
+    def asked(self, vectors: Floats) -> Floats: ...
 
 
 class Engine:
@@ -82,7 +83,9 @@ class Engine:
         """A row of length 1 for each text, float32. A query alone is remembered."""
         if purpose == "query" and len(texts) == 1:
             return self._query(texts[0])
-        prefix = self._model.query_prefix if purpose == "query" else self._model.passage_prefix
+        if purpose == "query":
+            return self._asked(texts)
+        prefix = self._model.passage_prefix
         return self._encode([prefix + text for text in texts] if prefix else texts)
 
     def tokens(self, text: str) -> int:
@@ -95,13 +98,17 @@ class Engine:
             if known is not None:
                 self._queries.move_to_end(text)
                 return known
-        vector = self._encode([self._model.query_prefix + text])
+        vector = self._asked([text])
         vector.flags.writeable = False
         with self._loading:
             self._queries[text] = vector
             if len(self._queries) > QUERIES:
                 self._queries.popitem(last=False)
         return vector
+
+    def _asked(self, texts: Sequence[str]) -> Floats:
+        vectors = self._encode([self._model.query_prefix + text for text in texts])
+        return self._ready().asked(vectors)
 
     def _encode(self, texts: Sequence[str]) -> Floats:
         """Short texts with short ones: a batch costs what its longest text costs, for each of its texts."""
