@@ -42,6 +42,8 @@ log = logging.getLogger("mcp_memory")
 # A quiet moment: this long without a write, or this many entries behind, and projections catch up.
 QUIET_SECONDS = 0.05
 MOST_BEHIND = 1000
+# Where it is never quiet, a moment is made: nothing acknowledged waits longer for the disk (docs/durability.md).
+LONGEST_UNSETTLED = 1.0
 # A shared space waits for a locked store with its own lock open: so long, and in steps that grow so far.
 PATIENCE_SECONDS = 15.0
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
@@ -553,7 +555,8 @@ class Space:
     def _settle_in_quiet_moments(self) -> None:
         while not self._closing.is_set():
             self._unsettled.wait()
-            while (wait := self.last_write + QUIET_SECONDS - time.monotonic()) > 0:
+            latest = time.monotonic() + LONGEST_UNSETTLED
+            while (wait := min(self.last_write + QUIET_SECONDS, latest) - time.monotonic()) > 0:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.reading import SECTOR
 from mcp_memory.stores.store import StoreDamaged
 from tests.stores.asking import Asked, Refused
 from tests.stores.test_journal import ADA, BOB, journal
@@ -66,6 +67,51 @@ def test_after_any_cut_the_whole_records_are_served_and_the_next_one_is_found(tm
         assert Asked(path).names() == [*before, "later"]
         assert memory.is_sound()
         memory.space.close()
+
+
+def people(count: int) -> list[mcpmem.Record]:
+    return [record for n in range(count) for record in mcpmem.create_entity(f"Person {n}", "t", ["likes tea" * 20])]
+
+
+@pytest.mark.parametrize("records", [people(30), [BEGIN, *people(30), COMMIT]], ids=["calls", "one call"])
+def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpmem.Record], path: Path) -> None:
+    """Zeros near the end: the power failed before a flush, and what stands behind them was promised to nobody."""
+    whole = journal(ADA, records)
+    hole = len(whole) // 2 // SECTOR * SECTOR
+    content = whole[:hole] + bytes(SECTOR) + whole[hole + SECTOR :]
+    path.write_bytes(content)
+    memory = Asked(path)
+    names = memory.names()
+
+    assert names == ["Ada", *(f"Person {n}" for n in range(len(names) - 1))]
+    assert len(names) == 1 if records[0] == BEGIN else 1 < len(names) < 20
+    good = path.read_bytes()
+    assert content == good + kept(path)
+    memory.create("later")
+    assert Asked(path).names() == [*names, "later"]
+    assert memory.is_sound()
+
+
+def test_zeros_far_from_the_end_are_damage_and_cost_only_themselves(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_memory.stores.journal.reading.LATEST", 1000)
+    whole = journal(ADA, people(30))
+    path.write_bytes(whole[: 2 * SECTOR] + bytes(SECTOR) + whole[3 * SECTOR :])
+
+    names = Asked(path).names()
+    assert names[0] == "Ada" and names[-1] == "Person 29"
+    assert 20 < len(names) < 31
+
+
+@pytest.mark.parametrize("size", [100, SECTOR, 3 * SECTOR])
+def test_a_new_file_that_never_reached_the_disk_is_a_new_file(size: int, path: Path) -> None:
+    path.write_bytes(bytes(size))
+    memory = Asked(path)
+    assert memory.names() == []
+    memory.create("Ada")
+    assert Asked(path).names() == ["Ada"]
+    assert memory.is_sound()
 
 
 def test_what_was_cut_off_is_told_once_and_kept_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -216,7 +262,7 @@ def test_whatever_follows_the_good_part_is_kept_and_nothing_crashes(rubbish: byt
 
 @pytest.mark.parametrize(
     "content",
-    [b"hello", b"SQLite format 3\0" + bytes(80), b'{"type":"entity"}\n', bytes(100), b"MCPMEMV3" + EXAMPLE[8:]],
+    [b"hello", b"SQLite format 3\0" + bytes(80), b'{"type":"entity"}\n', bytes(99) + b"x", b"MCPMEMV3" + EXAMPLE[8:]],
 )
 def test_a_file_that_is_something_else_is_never_touched(path: Path, content: bytes) -> None:
     path.write_bytes(content)

@@ -33,7 +33,8 @@ REPORTED = 5  # bad lines told one by one; the rest is counted
 
 
 class JsonlStore(OneFile):
-    """One `.jsonl` (or `.json`) file. With durability `sync` its directory is flushed before every answer too."""
+    """One `.jsonl` (or `.json`) file. A new version is on the disk before it gets the name; with durability `sync`
+    its directory is flushed before every answer too."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class OneFile:
 
     Durability `normal`: an answered write survives the death of every process; the disk itself is
     flushed in the next quiet moment (not on Windows), so a power cut may take back what was written
-    since the last one. `sync`: the disk is flushed before every answer."""
+    since the last one, and nothing else. `sync`: the disk is flushed before every answer."""
 
     longest_text: int | None = None  # in bytes
     quick = False  # a write is at least a few system calls, at worst the whole file
@@ -96,6 +96,7 @@ class OneFile:
             try:
                 self._file.flush()
             except OSError as error:
+                self._unflushed = True
                 self._fail(error, "flush")
 
     def _has_leftover(self) -> bool:

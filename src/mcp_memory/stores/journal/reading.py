@@ -14,6 +14,11 @@ from mcp_memory.stores.store import StoreDamaged, StoreFault
 
 # What stands before `end` is remembered by so many bytes: a file that was written over is not appended to.
 MARK = 64
+SECTOR = 512  # the least that a disk writes
+# Only so near the end zeros are taken for a power cut: more is not written between two flushes of the disk.
+# Elsewhere they are damage like any other, and cost only themselves.
+LATEST = 16 << 20
+POWER = "the power failed before all of it reached the disk"
 
 
 class Reading(msgspec.Struct):
@@ -30,16 +35,39 @@ class Reading(msgspec.Struct):
 
 def read(data: bytes, at: str, path: str) -> Reading:
     """Everything that can be understood. StoreDamaged: these bytes are no journal."""
+    if data and len(data) <= LATEST and is_hole(data, Stretch(0, min(len(data), SECTOR), "")):
+        return Reading(Content(), 0, 0, 0, b"", [], Stretch(0, len(data), POWER))  # new, and never flushed
     version, start = _beginning(data, path)
     if not version:
         tail = Stretch(0, len(data), "the file ends inside its first eight bytes") if data else None
         return Reading(Content(), 0, 0, 0, b"", [], tail)
-    replay = Replay(at)
     with hardly_any_garbage():
-        replay.run(mcpmem.scan(data, start, version), start)
+        replay = _replayed(data, start, version, at)
+        hole = next((stretch.start for stretch in replay.bad if is_hole(data, stretch)), None)
+        if hole is not None and len(data) - hole <= LATEST:
+            # The disk was never flushed after this was written: what stands behind it was promised to nobody,
+            # and without what is missing it would tell another story.
+            replay = _replayed(data[:hole], start, version, at)
+            first = hole if replay.tail is None else replay.tail.start
+            replay.tail = Stretch(first, len(data), POWER)
         content = replay.content()
     end = replay.end
     return Reading(content, version, start, end, data[max(0, end - MARK) : end], replay.bad, replay.tail)
+
+
+def _replayed(data: bytes, start: int, version: int, at: str) -> Replay:
+    replay = Replay(at)
+    replay.run(mcpmem.scan(data, start, version), start)
+    return replay
+
+
+def is_hole(data: bytes, stretch: Stretch) -> bool:
+    """Are there zeros where a sector should be? A file that grew and was not flushed has them after a power cut."""
+    for at in range(stretch.start // SECTOR * SECTOR, stretch.end, SECTOR):
+        first, end = max(at, stretch.start), min(at + SECTOR, len(data))
+        if end <= stretch.end and not any(data[first:end]):
+            return True
+    return False
 
 
 def read_file(path: str) -> Reading:

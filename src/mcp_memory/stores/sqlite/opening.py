@@ -31,6 +31,7 @@ from mcp_memory.stores.sqlite.connection import (
 )
 from mcp_memory.stores.sqlite.schema import OURS, prepare, recognise
 from mcp_memory.stores.store import StoreBusy, StoreDamaged, StoreFault, StoreReadOnly
+from mcp_memory.stores.wholefile import flush_folder, flush_to_disk
 
 log = logging.getLogger("mcp_memory")
 
@@ -65,6 +66,7 @@ class OpenFile:
         self._frozen: tuple[int, ...] | None = None  # how the file was when it was read without any locks
         # Our own hold on the -wal: while it lasts no other file can get the same inode.
         self._wal: int | None = None
+        self._owes_names = False  # perhaps the folder was not flushed since the -wal got its name
 
     # ── opening ──────────────────────────────────────────────────────────────────────────────────
 
@@ -230,6 +232,26 @@ class OpenFile:
         if sys.platform != "win32":  # there an open file can neither be replaced nor removed
             with suppress(OSError):
                 self._wal = os.open(self.path + "-wal", os.O_RDONLY)
+                self._owes_names = True
+
+    def flush(self) -> None:
+        """Bring what was committed to the disk: the -wal, and once the names of what we have open.
+
+        Beside everything else: the lock is held for a moment and not for the disk. On Windows, where we hold no -wal,
+        the system decides when."""
+        with self.lock:
+            if self._wal is None:
+                return
+            held, owes_names, self._owes_names = os.dup(self._wal), self._owes_names, False
+        try:
+            flush_to_disk(held)
+            if owes_names:
+                flush_folder(os.path.dirname(self.path))
+        except OSError:
+            self._owes_names = self._owes_names or owes_names
+            raise
+        finally:
+            os.close(held)
 
     def _release_wal(self) -> None:
         held, self._wal = self._wal, None

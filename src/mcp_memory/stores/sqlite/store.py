@@ -53,6 +53,8 @@ BATCH_SECONDS = 0.01
 BATCH_ENTRIES = 256
 CHECKPOINT_BYTES = 4 << 20
 SETTLING_PAUSE = 0.005
+# So often, at least, the disk is flushed while projections catch up with calls that go on.
+LONGEST_UNFLUSHED = 1.0
 # A snapshot this many entries old is replaced: replaying them costs about 10 us each.
 SNAPSHOT_EVERY = 2000
 # Making one, calls get their turn this long after every few hundred facts.
@@ -101,6 +103,8 @@ class SqliteStore:
         self._snapshot_seq = 0
         self._size = 0
         self._is_ending = False
+        self._unflushed = False  # is there an acknowledged write that only the system's memory has?
+        self._flushed_at = 0.0
 
     @property
     def read_only(self) -> bool:
@@ -132,6 +136,7 @@ class SqliteStore:
             if not connection.changes():
                 return False
             self._known_seq = entry.seq
+            self._unflushed = self.quick
             self._refuse_if_replaced()
         return True
 
@@ -170,6 +175,7 @@ class SqliteStore:
                 if isinstance(error, apsw.Error):
                     raise translated(error, self.path) from error
             else:
+                self._unflushed = self.quick
                 self._refuse_if_replaced()
         finally:
             self._file.lock.release()
@@ -331,9 +337,12 @@ class SqliteStore:
         if self._file.calls is None or self._file.read_only:
             return
         deadline = time.monotonic() + (DEADLINE_SECONDS if seconds is None else seconds)
+        self._flush()
         with plain_words(self.path):
             more = True
             while more:
+                if time.monotonic() > self._flushed_at + LONGEST_UNFLUSHED:
+                    self._flush()
                 try:
                     more = self._settle_some()
                 except apsw.BusyError:
@@ -346,6 +355,18 @@ class SqliteStore:
             self._checkpoint()
             if seconds is None and self.wants_snapshot():
                 self._take_snapshot()
+
+    def _flush(self) -> None:
+        """Bring what was acknowledged to the disk. Projections can be made again, and need not be there."""
+        self._flushed_at = time.monotonic()
+        if not self._unflushed:
+            return
+        self._unflushed = False
+        try:
+            self._file.flush()
+        except OSError as error:
+            self._unflushed = True
+            log.warning("%s could not be flushed to the disk, the next quiet moment tries again: %s", self.path, error)
 
     def wants_snapshot(self) -> bool:
         """Would the next start gain from a new one?"""
