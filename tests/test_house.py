@@ -50,7 +50,7 @@ OUTSIDE_WORLD = {
     "datetime",
     "http",
 }
-OUTER_PARTS = {"assembly", "cli", "demo", "server", "settings", "wire"}
+OUTER_PARTS = {"assembly", "cli", "demo", "server", "settings", "torture", "wire"}
 STATEMENT = re.compile(
     r"\b(select\b.+\bfrom|insert\s+(or\s+\w+\s+)?into|delete\s+from|update\s+\w+\s+set|create\s+(virtual\s+)?table"
     r"|pragma\s+\w+)\b",

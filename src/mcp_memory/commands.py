@@ -50,6 +50,7 @@ EXPECTED = {
     int: "a whole number",
     float: "a number",
     tuple[float, ...]: "numbers, with commas between",
+    tuple[str, ...]: "names, with commas between",
 }
 
 COMMANDS = {
@@ -173,6 +174,36 @@ COMMANDS = {
                 Annotated[int, Meta(ge=1)],
                 "a whole number from 1 up",
             ),
+            "json": JSON,
+        },
+    ),
+    "torture": Command(
+        "mcp_memory.torture.command:torture",
+        "Ask servers on temporary files for many writes at once while they are killed, their disk is full, broken or "
+        "slow, their clock jumps and the power fails; then look for everything they acknowledged. Any other MCP memory "
+        "server can stand beside ours. The exit code is 1 if something was lost.",
+        options={
+            "rounds": Option("So many rounds for each. [default: 50]", "N", Count),
+            "processes": Option("So many processes on one file. [default: 3]", "N", Count),
+            "calls": Option("So many calls at once to each, in a round. [default: 12]", "N", Count),
+            "stores": Option(
+                "Ours to torture: sqlite, journal, jsonl; or none. [default: all three]", "NAME,...", tuple[str, ...]
+            ),
+            "faults": Option(
+                "What befalls them: kill, full, failing, slow, clock, power. Another server meets those that can be "
+                "made without its help. [default: all]",
+                "NAME,...",
+                tuple[str, ...],
+            ),
+            "seed": Option("Begin chance here. [default: anywhere]", "N", int),
+            "minutes": Option(
+                "Stop after so long in any case. [default: 30]", "X", Annotated[float, Meta(gt=0)], "a number above 0"
+            ),
+            "server": Option(
+                "Another server too, by its command line. {file} in it stands for the memory file.", "COMMAND"
+            ),
+            "file_variable": Option("The environment variable that tells the other server its file.", "NAME"),
+            "file_name": Option("How its file is to be named. [default: memory.json]", "NAME"),
             "json": JSON,
         },
     ),

@@ -50,7 +50,7 @@ def test_a_killed_merge_leaves_no_half_of_it(store: str, tmp_path: Path) -> None
             acknowledged = [i for i, ident in enumerate(asked) if server.was_acknowledged(ident)]
 
         space = open_space(path)
-        census = Census(space.graph())
+        census = Census.of_graph(space.graph())
         homes = [home_of(census, i) for i in range(PARTS)]
         assert {homes[i] for i in acknowledged} <= {"whole"}
         assert [finding.text for finding in space.check()] == []

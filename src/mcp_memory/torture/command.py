@@ -1,0 +1,95 @@
+"""`mcp-memory torture`: what was asked for, done to each target in turn, and told."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+
+import msgspec
+
+from mcp_memory.settings import BadSetting, Request
+from mcp_memory.torture.report import Progress, table, troubles
+from mcp_memory.torture.score import Score
+from mcp_memory.torture.siege import Plan, Siege
+from mcp_memory.torture.targets import FAULTS, FILES, Ours, Peer, Target
+
+NOBODY = "none"
+
+
+def torture(
+    request: Request,
+    *,
+    rounds: int = 50,
+    processes: int = 3,
+    calls: int = 12,
+    stores: tuple[str, ...] = tuple(FILES),
+    faults: tuple[str, ...] = FAULTS,
+    seed: int | None = None,
+    minutes: float = 30.0,
+    server: str = "",
+    file_variable: str = "",
+    file_name: str = "memory.json",
+    json: bool = False,
+) -> int:
+    """Torture servers; 1 when one of them lost something."""
+    chosen = random.SystemRandom().getrandbits(32) if seed is None else seed
+    targets = _targets(request, stores, server, file_variable, file_name)
+    unknown = [fault for fault in faults if fault not in FAULTS]
+    if unknown or not targets:
+        raise BadSetting(f"--faults knows {', '.join(FAULTS)}; somebody must be tortured: --stores or --server.")
+    folder = tempfile.mkdtemp(prefix="mcp-memory-torture-")
+    scores: list[Score] = []
+    try:
+        _torture_each(targets, Plan(rounds, processes, calls, faults), folder, chosen, minutes * 60, scores)
+    finally:
+        if not any(score.evidence for score in scores):
+            shutil.rmtree(folder, ignore_errors=True)
+    if json:
+        print(msgspec.json.encode({"seed": chosen, "targets": scores}).decode())
+    else:
+        print(table(scores))
+        print(f"Seed {chosen}. --seed takes it; which process comes when is never quite the same.")
+        for line in troubles(scores):
+            print(line)
+    return 0 if all(score.faultless and score.rounds for score in scores) else 1
+
+
+def _targets(
+    request: Request, stores: tuple[str, ...], server: str, file_variable: str, file_name: str
+) -> list[Target]:
+    ours = [] if stores == (NOBODY,) else list(stores)
+    for store in ours:
+        if store not in FILES:
+            raise BadSetting(f"There is no store {store!r}; --stores knows {', '.join(FILES)}, or {NOBODY}.")
+    targets: list[Target] = [Ours(store, request.settings.durability) for store in ours]
+    if server:
+        if not file_variable and "{file}" not in server:
+            raise BadSetting("Say how the server learns of its file: --file-variable NAME, or {file} in --server.")
+        if file_name != os.path.basename(file_name) or not file_name:
+            raise BadSetting("--file-name is the name of a file, not a path.")
+        targets.append(Peer(server, file_variable, file_name))
+    return targets
+
+
+def _torture_each(
+    targets: list[Target], plan: Plan, folder: str, seed: int, seconds: float, scores: list[Score]
+) -> None:
+    deadline = time.monotonic() + seconds
+    progress = Progress(plan.rounds)
+    for number, target in enumerate(targets):
+        # Whoever comes later gets a fair share of what is left of the time.
+        share = (deadline - time.monotonic()) / (len(targets) - number)
+        place = os.path.join(folder, f"{number}-{target.file}")
+        siege = Siege(target, plan, place, random.Random(f"{seed} {number}"))
+        try:
+            scores.append(siege.score)
+            siege.run(time.monotonic() + share, progress)
+        finally:
+            siege.close()
+            progress.end()
+        if siege.score.rounds < plan.rounds:
+            print(f"{target.name}: stopped after {siege.score.rounds} rounds; see --minutes.", file=sys.stderr)
