@@ -9,7 +9,7 @@ import pytest
 from mcp_memory.torture.weather import Weather
 from tests.crash.power import STORES, memory
 
-SLOW = 0.05  # the longest that a touch of the disk takes, in seconds
+SLOW = 0.02  # the longest that a touch of the disk takes, in seconds
 
 
 @pytest.mark.parametrize("durability", ["normal", "sync"])

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,21 @@ def test_it_stops_when_its_time_is_over(tmp_path: Path) -> None:
     (score,) = json.loads(done.stdout)["targets"]
     assert score["rounds"] < 100000
     assert "stopped after" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no asking a process to end there")
+def test_asked_to_end_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    asked = [*COMMAND, "torture", "--stores", "journal"]
+    surroundings = {**os.environ, "TMPDIR": str(tmp_path), "MCP_MEMORY_SETTINGS": os.devnull}
+    with subprocess.Popen(asked, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=surroundings) as process:
+        deadline = time.monotonic() + SECONDS
+        while not list(tmp_path.glob("*/*/*/memory/memory.mcpmem")):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(SECONDS) == 130
+
     assert list(tmp_path.iterdir()) == []
 
 

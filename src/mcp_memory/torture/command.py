@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -41,6 +42,8 @@ def torture(
     unknown = [fault for fault in faults if fault not in FAULTS]
     if unknown or not targets:
         raise BadSetting(f"--faults knows {', '.join(FAULTS)}; somebody must be tortured: --stores or --server.")
+    # Asked to end, it leaves no process and no file behind, as with Ctrl-C.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = tempfile.mkdtemp(prefix="mcp-memory-torture-")
     scores: list[Score] = []
     try:

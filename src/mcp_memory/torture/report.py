@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, Callable[[Score], object]], ...] = (
     ("lost writes", lambda score: score.lost),
     ("written twice or in part", lambda score: score.doubled),
     ("unreadable files", lambda score: score.unreadable),
-    ("doctor findings", lambda score: score.findings if "failing" in score.faults or score.findings else NONE),
+    ("doctor findings", lambda score: score.findings if score.has_doctor else NONE),
     ("stuck when all was well again", lambda score: score.stuck),
     ("taken back by power cuts, as allowed", lambda score: score.taken_back if "power" in score.faults else NONE),
     ("oldest of those, in seconds", lambda score: score.oldest_taken_back if score.taken_back else NONE),

@@ -10,6 +10,7 @@ SHOWN = 5
 class Score(msgspec.Struct):
     target: str
     faults: list[str]
+    has_doctor: bool
     rounds: int = 0
     kills: int = 0
     cuts: int = 0  # of the power

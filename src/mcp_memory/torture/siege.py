@@ -11,6 +11,7 @@ import random
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -46,7 +47,7 @@ class Siege:
         self.target = target
         self.plan = plan
         self.faults = [fault for fault in plan.faults if fault in target.faults]
-        self.score = Score(target.name, self.faults)
+        self.score = Score(target.name, self.faults, target.has_doctor)
         self._folder = folder
         self._chance = chance
         self._files = 0
@@ -92,34 +93,42 @@ class Siege:
         self.score.target = self.target.name
         self._promises.ask(self._servers[0], entity(HUB))
         self._promises.collect()
-        was_good = True
+        goes_on = True
         for _ in range(rounds):
-            if time.monotonic() > until or not was_good:
+            if time.monotonic() > until or not goes_on:
                 break
-            was_good = self._round(place)
+            goes_on = self._round(place)
             self.score.rounds += 1
             tell(self.score)
-        self._end_file(place, was_good)
+        self._end_file(place, goes_on)
 
-    def _end_file(self, place: Place, was_good: bool) -> None:
-        """Hang up, look once more, and keep the folder only if something is wrong."""
+    def _end_file(self, place: Place, goes_on: bool) -> None:
+        """Hang up, look once more, and let the folder go."""
         for server in self._servers.values():
             server.close()
             self._said.append(server.stderr())
         self._servers.clear()
-        was_good = was_good and self._look(place)
+        if goes_on:
+            self._look(place)
         counts = self._promises.counts
         self.score.acknowledged += self._promises.acknowledged_ever
         self.score.refused += counts["refused"]
         self.score.unanswered += counts["gone"]
         self.score.asked += self._promises.acknowledged_ever + sum(counts.values())
-        if was_good or len(self.score.evidence) >= MOST_EVIDENCE:
-            shutil.rmtree(place.folder, ignore_errors=True)
+        shutil.rmtree(place.folder, ignore_errors=True)
+
+    def _keep_evidence(self, place: Place, wrong: list[str]) -> None:
+        """Everything as it is now, for who wants to find out why. The first times only."""
+        if len(self.score.evidence) >= MOST_EVIDENCE:
             return
-        self.score.evidence.append(place.folder)
-        said = [f"── said by process {number}\n{text}" for number, text in enumerate(self._said, 1) if text]
-        with open(os.path.join(place.folder, "what.txt"), "w", encoding="utf-8") as file:
-            file.write("\n".join([*self.score.examples, *said, ""]))
+        kept = f"{place.folder}-after-round-{self.score.rounds + 1}"
+        self.score.evidence.append(kept)
+        with suppress(OSError):  # what a living process locks (Windows)
+            shutil.copytree(place.folder, kept, dirs_exist_ok=True)
+        texts = [*self._said, *(server.stderr() for server in self._servers.values())]
+        said = [f"── said by a process\n{text}" for text in texts]
+        with open(os.path.join(kept, "what.txt"), "w", encoding="utf-8") as file:
+            file.write("\n".join([*wrong, *said, ""]))
 
     def _start_missing(self) -> None:
         assert self._place is not None
@@ -154,15 +163,16 @@ class Siege:
         self._promises.collect()
         if self._promises.counts[SILENT] > silent:
             self.score.stuck += 1
-            self.score.show("a server that was not killed did not answer")
+            self._tell(place, ["a server that was not killed did not answer"])
             self.close()
             return False
         if is_cut:
             cut(place, self._chance)
             self.score.cuts += 1
-        was_good = self._look(place, cut_at if is_cut else None)
+        if not self._look(place, cut_at if is_cut else None):
+            return False
         self._start_missing()
-        return self._goes_on() and was_good
+        return self._works_again(place)
 
     def _ask_all(self, calls: int) -> None:
         for _ in range(calls):
@@ -204,26 +214,30 @@ class Siege:
     # ── looking ──────────────────────────────────────────────────────────────────────────────────
 
     def _look(self, place: Place, cut_at: float | None = None) -> bool:
-        """Is everything there? Counts what is not."""
+        """Is everything there? Counts what is not; False when nothing more can be learned from this file."""
         score, look = self.score, self.target.look(place)
         if look.census is None:
             gone = len(self._promises.kept)
             score.unreadable += 1
             score.lost += gone
-            score.show(f"not readable, with {gone} acknowledged writes in it: {look.trouble}")
+            self._tell(place, [f"not readable, with {gone} acknowledged writes in it: {look.trouble}"])
             return False
         verdict = self._promises.verdict(look.census)
         lost = verdict.lost if cut_at is None else self._not_allowed(verdict.lost, cut_at, look.census)
         score.lost += len(lost)
         score.doubled += len(verdict.twice)
         score.findings += len(look.findings)
-        for one in lost:
-            score.show(f"lost: {one.deed.what}")
-        for deed in verdict.twice:
-            score.show(f"twice or in part: {deed.what}")
-        for finding in look.findings:
-            score.show(f"the doctor: {finding}")
-        return not (lost or verdict.twice or look.findings)
+        wrong = [f"lost: {one.deed.what}" for one in lost]
+        wrong += [f"twice or in part: {deed.what}" for deed in verdict.twice]
+        wrong += [f"the doctor: {finding}" for finding in look.findings]
+        self._tell(place, wrong)
+        return not look.findings
+
+    def _tell(self, place: Place, wrong: list[str]) -> None:
+        for text in wrong:
+            self.score.show(text)
+        if wrong:
+            self._keep_evidence(place, wrong)
 
     def _not_allowed(self, lost: list[Kept], cut_at: float, census: Census) -> list[Kept]:
         """Of what a power cut took: what it may not take."""
@@ -240,17 +254,17 @@ class Siege:
                 self.score.oldest_taken_back = max(self.score.oldest_taken_back, round(age, 3))
         return wrong
 
-    def _goes_on(self) -> bool:
+    def _works_again(self, place: Place) -> bool:
         """Nothing is wrong any more: does every process do its work again?"""
-        refused = 0
+        refused = []
         for server in self._servers.values():
             before = self._promises.acknowledged_ever
             self._promises.ask(server, next(self._calm))
             self._promises.collect()
             if self._promises.acknowledged_ever == before:
-                refused += 1
-                self.score.show(f"refused although nothing was wrong any more: {server.last_refusal}")
-        self.score.stuck += refused
+                refused.append(f"refused although nothing was wrong any more: {server.last_refusal}")
+        self.score.stuck += len(refused)
+        self._tell(place, refused)
         return not refused
 
 

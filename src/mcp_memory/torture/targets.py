@@ -62,6 +62,7 @@ class Target(Protocol):
     file: str  # how a memory file is named
     faults: tuple[str, ...]  # that it can be made to meet
     is_strict: bool  # what was acknowledged survives a power cut
+    has_doctor: bool
 
     def start(self, place: Place, seed: int) -> Server:
         """One more process on the file of this place."""
@@ -79,6 +80,7 @@ class Target(Protocol):
 class Ours:
     """Our server, over one of its stores."""
 
+    has_doctor = True
     faults: tuple[str, ...] = FAULTS
 
     def __init__(self, store: str, durability: str) -> None:
@@ -136,7 +138,7 @@ def _remembered(place: Place) -> Iterator[None]:
 class Peer:
     """Any server, by its command line. It is asked itself what it kept, in a new process."""
 
-    is_strict = False
+    is_strict = has_doctor = False
 
     def __init__(self, command: str, variable: str, file: str) -> None:
         self.name = "the other server"
