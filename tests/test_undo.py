@@ -15,8 +15,9 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
+from mcp_memory.conversion import export_memory
 from mcp_memory.graph import Graph
-from mcp_memory.space import Space
+from mcp_memory.space import Errand, Space
 from tests.conftest import Caller, Refused, link, person
 from tests.test_state_machine import COMMON, DatabaseMachine, names, texts, types
 
@@ -160,6 +161,65 @@ def test_a_deletion_is_taken_back_with_observations_relations_and_times(keep: Ca
     assert answer["undone"][0]["tool"] == "delete_entities"
     assert answer["undone"][0]["did"] == ['deleted Ada with 1 relation: "likes tea"']
     assert facts(sqlite_space.graph()) == before
+
+
+def newer_by_an_older(keep: Caller) -> None:
+    """A text that was said first replaces one that was said later: it refers ahead."""
+    keep("create_entities", entities=[person("Ada", "likes tea"), person("Bob")])
+    keep("add_observations", name="Ada", observations=["likes coffee"])
+    keep("add_observations", name="Ada", observations=["likes tea"], supersedes="likes coffee")
+
+
+@pytest.mark.parametrize("size", [1, 5000])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("delete_entities", {"entityNames": ["Ada", "Bob"]}),
+        ("delete_observations", {"name": "Ada", "observations": ["likes tea", "likes coffee"]}),
+        ("merge_entities", {"source": "Ada", "target": "Bob"}),
+    ],
+)
+def test_what_replaced_something_younger_than_itself_comes_back_into_the_tables(
+    keep: Caller,
+    sqlite_space: Space,
+    database: Path,
+    tool: str,
+    arguments: dict[str, Any],
+    size: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However small the pieces are in which they follow."""
+    monkeypatch.setattr("mcp_memory.space.CHANGES_PER_ENTRY", size)
+    monkeypatch.setattr("mcp_memory.stores.sqlite.store.BATCH_ENTRIES", min(size, 256))
+    newer_by_an_older(keep)
+    before = facts(sqlite_space.graph())
+    keep(tool, **arguments)
+    sqlite_space.settle()
+
+    keep("undo")
+    sqlite_space.settle()
+
+    assert facts(sqlite_space.graph()) == before
+    fresh = open_space(database)
+    assert facts(fresh.graph()) == before
+    assert [finding.text for finding in fresh.check()] == []
+    fresh.close()
+
+
+@pytest.mark.parametrize("name", ["copy.db", "copy.mcphistory"])
+def test_what_replaced_something_younger_than_itself_goes_into_another_memory(
+    keep: Caller, sqlite_space: Space, tmp_path: Path, name: str
+) -> None:
+    newer_by_an_older(keep)
+    export_memory(sqlite_space, str(tmp_path / name), Errand())
+    other = open_space(tmp_path / "other.db", roots=(str(tmp_path),))
+
+    Caller(other)("migrate", source_path=str(tmp_path / name))
+    other.settle()
+
+    assert facts(other.graph()) == facts(sqlite_space.graph())
+    assert [finding.text for finding in other.check()] == []
+    other.close()
 
 
 def test_an_import_is_taken_back_whole(keep: Caller, sqlite_space: Space, tmp_path: Path) -> None:

@@ -421,24 +421,27 @@ class SqliteStore:
         return more
 
     def _project_batch(self, connection: apsw.Connection, done: int) -> bool:
+        """A few entries; more where what they brought refers to what only the next ones bring."""
         until = time.monotonic() + BATCH_SECONDS
+        # An observation may have replaced one that came after it: rows refer ahead, and all is there at the commit.
+        connection.execute("PRAGMA defer_foreign_keys = ON")
         projector = Projector(connection, self._file.has_vectors)
-        floor = connection.execute(history.SQL.floor).get
-        rows = connection.execute(FEED.some_news, (done, BATCH_ENTRIES)).fetchall()
-        more = len(rows) == BATCH_ENTRIES
-        for row in rows:
-            entry = entry_of(row)
-            projector.project(entry)
-            if entry.seq > floor:
-                index(connection, entry)
-            done = entry.seq
-            if time.monotonic() > until:
-                more = True
-                break
+        floor, last = connection.execute(history.SQL.floor).get, connection.execute(FEED.last).get
+        is_over = False
+        while not is_over:
+            for row in connection.execute(FEED.some_news, (done, BATCH_ENTRIES)).fetchall():
+                entry = entry_of(row)
+                projector.project(entry)
+                if entry.seq > floor:
+                    index(connection, entry)
+                done = entry.seq
+                if time.monotonic() > until and not _refers_ahead(connection):
+                    break
+            is_over = done == last or not _refers_ahead(connection)
         projector.finish()
         connection.execute(FEED.set_projected, (done,))
         self._projected = done
-        return more
+        return bool(done < last)
 
     def _checkpoint(self) -> None:
         try:
@@ -514,3 +517,8 @@ def _row(entry: Entry) -> tuple[Any, ...]:
 
 
 __all__ = ["SqliteStore", "StoreFault"]
+
+
+def _refers_ahead(connection: apsw.Connection) -> bool:
+    """Does a row refer to one that is not there yet? Such a transaction cannot be committed."""
+    return connection.status(apsw.SQLITE_DBSTATUS_DEFERRED_FKS)[0] > 0
