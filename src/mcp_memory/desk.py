@@ -22,6 +22,12 @@ encode = msgspec.json.encode
 Watch = Callable[[Tool, str, float, bool], None]
 
 
+UNREADABLE = (
+    "The arguments are not well-formed JSON: {fault}. A lone half of a surrogate pair is not text, and what is nested "
+    "without end is not read."
+)
+
+
 class Answer(msgspec.Struct):
     """What a tool said: the object, and the text where it is not simply the object's JSON."""
 
@@ -106,12 +112,8 @@ class Desk:
             raise
         except MemoryFault as fault:
             return self.refusal(fault)
-        except msgspec.DecodeError as fault:
-            return self.refusal(
-                BadInput(
-                    f"The arguments are not well-formed JSON: {fault}. A lone half of a surrogate pair is not text."
-                )
-            )
+        except (msgspec.DecodeError, RecursionError) as fault:
+            return self.refusal(BadInput(UNREADABLE.format(fault=fault)))
         except Exception:
             log.exception("%s failed", tool.name)
             return self.refusal(

@@ -514,7 +514,7 @@ def _from_file(path: str, must_exist: bool) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             said = tomllib.load(file)
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, RecursionError) as fault:
         raise BadSetting(f"The settings file {path} cannot be read: {fault}") from fault
     for name in said:
         if name not in FIELDS:

@@ -28,6 +28,8 @@ FORMAT, VERSION = "mcp-memory history", 1
 STRIDE = 200  # entries between two words about how far it is
 WRITTEN_AT_ONCE = 500
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 encode = msgspec.json.encode
 Progress = Callable[[int], None]
 
@@ -107,7 +109,7 @@ def read(path: str) -> tuple[int, Iterator[Entry]]:
     first = file.readline()
     try:
         head = decode_head(first)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         file.close()
         raise BadInput(f"{path} is no history of mcp-memory: {error}") from error
     if head.format != FORMAT or head.version > VERSION:
@@ -125,7 +127,7 @@ def read(path: str) -> tuple[int, Iterator[Entry]]:
                 previous = line
         try:
             end = decode_end(previous)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise BadInput(f"{path} is not complete: its last line is missing. Nothing was changed.") from error
         if (end.entries, end.sha256) != (count, digest.hexdigest()):
             raise BadInput(f"{path} was altered or cut after it was written. Nothing was changed.")
@@ -136,7 +138,7 @@ def read(path: str) -> tuple[int, Iterator[Entry]]:
 def _entry(path: str, number: int, line: bytes) -> Entry:
     try:
         said = decode_line(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         raise BadInput(f"{path}, line {number} is no entry of a history: {error}. Nothing was changed.") from error
     return Entry(said.seq, said.at, said.changes, said.by, said.tool, said.part, said.was)
 

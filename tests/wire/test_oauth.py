@@ -47,6 +47,10 @@ def signed_with_the_public_key() -> str:
     return b".".join((head, body, base64.urlsafe_b64encode(sign).rstrip(b"="))).decode()
 
 
+def endless(opening: bytes) -> str:
+    return base64.urlsafe_b64encode(opening * 10_000).rstrip(b"=").decode()
+
+
 FORGED: dict[str, tuple[Callable[[], str], str]] = {
     "expired": (lambda: SIGNER.token(exp=int(time.time()) - 60), "expired_token"),
     "without an end": (lambda: SIGNER.token(exp=None), "missing_claim"),
@@ -63,6 +67,7 @@ FORGED: dict[str, tuple[Callable[[], str], str]] = {
     "signed with the public key": (signed_with_the_public_key, "wrong_algorithm"),
     "altered": (lambda: SIGNER.token()[:-6] + "AAAAAA", "wrong_signature"),
     "no token": (lambda: "a.b.c", "malformed_token"),
+    "nested without end": (lambda: f"{endless(b'[')}.e30.AAAA", "malformed_token"),
     "no text": (lambda: "é.é.é", "malformed_token"),
 }
 

@@ -57,7 +57,7 @@ class Reading:
     """What was read from a file: good lines, and the bad ones with the reason each is bad."""
 
     def __init__(self) -> None:
-        self.entities: list[tuple[EntityLine, bytes]] = []
+        self.entities: list[EntityLine] = []
         self.relations: list[tuple[RelationLine, bytes]] = []
         self.rejected: list[tuple[bytes, str]] = []
         self.skipped = 0
@@ -77,7 +77,7 @@ class Reading:
             if isinstance(record, EntityLine):
                 check_name(record.name)
                 check_name(record.entity_type, "entityType")
-                self.entities.append((record, line))
+                self.entities.append(record)
             else:
                 check_name(record.relation_type, "relationType")
                 self.relations.append((record, line))
@@ -101,6 +101,7 @@ def migrate(errand: Errand, source_path: str = "") -> dict[str, Any]:
         raise BadInput("source_path is required: the path of a memory file, such as ~/memory.jsonl.")
     path = confined(source_path, errand.space.roots)
     _refuse_itself(getattr(errand.space.store, "path", None), path)
+    _refuse_what_is_no_file(path)
     if format_of(path) == "jsonl":
         return import_jsonl(errand, path)
     from mcp_memory.conversion import import_memory
@@ -114,6 +115,12 @@ def _refuse_itself(own: str | None, path: str) -> None:
         with suppress(OSError):
             if os.path.samefile(f"{own}{ending}", path):
                 raise BadInput(f"{path} is this memory itself. Name another file.")
+
+
+def _refuse_what_is_no_file(path: str) -> None:
+    """A folder, a device, or a pipe, which could keep us waiting for ever."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BadInput(f"{path} is no file that could be read from its beginning to its end. Name a memory file.")
 
 
 def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
@@ -152,7 +159,7 @@ def _lines(path: str) -> Iterator[bytes]:
 def _plan(graph: Graph, reading: Reading) -> Plan:
     """Entities first, wherever their lines stood, so that no relation is lost to the order of lines."""
     draft = Draft(graph)
-    for record, _ in reading.entities:
+    for record in reading.entities:
         if draft.create(record.name, record.observations, record.entity_type, ACTIVE) is None:
             draft.observe(record.name, record.observations)
     linking = Linking(graph, draft)
@@ -178,6 +185,8 @@ def _plan(graph: Graph, reading: Reading) -> Plan:
 def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
     """Keep the lines that were not imported, each once, beside the file they came from."""
     aside = path + ".quarantine"
+    if os.path.islink(aside):
+        return None  # it may lead anywhere
     try:
         known = set()
         if os.path.exists(aside):

@@ -85,7 +85,7 @@ class Issuer:
             )
         except jwt.PyJWTError as fault:
             raise Denied(*_explained(fault)) from None
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise Denied("malformed_token", "this is no access token that can be read") from None
         return self._claimed(claims)
 
@@ -140,7 +140,7 @@ class Issuer:
                 if said["issuer"] != self.issuer:
                     raise ValueError("the metadata names another issuer")
                 return str(said["jwks_uri"])
-            except (OSError, ValueError, KeyError, TypeError) as fault:
+            except (OSError, ValueError, KeyError, TypeError, RecursionError) as fault:
                 failed = fault
         raise ValueError("no metadata") from failed
 

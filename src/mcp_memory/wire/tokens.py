@@ -81,7 +81,7 @@ def read_tokens(path: str) -> tuple[Token, ...]:
         tokens = msgspec.json.decode(text, type=TokenList).tokens
         for token in tokens:
             _check(token)
-    except ValueError as fault:
+    except (ValueError, RecursionError) as fault:
         raise BadSetting(f"--auth-token-file: {path} is no list of tokens: {fault}") from fault
     return tokens
 

@@ -41,6 +41,10 @@ _read_front = Struct("<IB").unpack_from
 _read_u32 = Struct("<I").unpack_from
 
 
+class TooDamaged(Exception):
+    """Nearly every byte may be a record and none is: no damage looks like that, and looking goes on for hours."""
+
+
 class TooLarge(ValueError):
     """A fact that no record can hold; the text says what it is."""
 
@@ -143,6 +147,7 @@ def scan(data: bytes, at: int, version: int) -> Iterator[Found]:
     """Every record from `at` on, and every stretch that is none: BAD or, at the end, TORN, with the reason."""
     trailer = TRAILER[version]
     least, size = 5 + trailer, len(data)
+    effort = Effort(size)
     while at < size:
         # This is the road of nearly all: 160,000 records a fifth of a second.
         if size - at >= least:
@@ -159,47 +164,97 @@ def scan(data: bytes, at: int, version: int) -> Iterator[Found]:
                         yield kind, at, end, fields
                         at = end
                         continue
-        found = _salvaged(data, at, version) or _nothing_at(data, at, version)
+        found = _salvaged(data, at, version, effort) or _nothing_at(data, at, version, effort)
         yield found
         at = found[2]
 
 
-def _salvaged(data: bytes, at: int, version: int) -> Found | None:
+class Effort:
+    """What may be spent on looking for records where the file is damaged: a step for each text that is passed.
+
+    A damaged file takes some steps for each wound. One that was made to look like a record at every place would
+    take as many for each of its bytes; it has to end somewhere."""
+
+    def __init__(self, size: int) -> None:
+        self.left = LEAST_STEPS + STEPS_A_BYTE * size
+
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise TooDamaged
+
+
+LEAST_STEPS, STEPS_A_BYTE = 1_000_000, 4
+BYTES_A_STEP = 64  # of checksums and decoding, which are that much faster
+
+
+def _passed(data: bytes, at: int, stop: int, kind: int, effort: Effort) -> int:
+    """Where the content that begins here ends, going by the lengths of its texts; 0 where they lead astray."""
+    start, steps = at, 1
+    is_astray = False
+    for left in (TEXTS[kind], LISTED) if kind in LISTING else (TEXTS[kind],):
+        if left == LISTED:
+            is_astray |= at + 4 > stop
+            left = 0 if is_astray else _read_u32(data, at)[0]
+            at += 4
+        while left and at + 2 <= stop:
+            at += 2 + (data[at] | data[at + 1] << 8)
+            steps += 1
+            left -= 1
+        is_astray |= left > 0 or at > stop
+    effort.spend(steps + (min(at, stop) - start) // BYTES_A_STEP)
+    return 0 if is_astray else at
+
+
+def _fields(data: bytes, at: int, stop: int, kind: int) -> tuple[Any, ...] | None:
+    try:
+        return DECODE[kind](data, at, stop)[0]
+    except (ValueError, IndexError):
+        return None
+
+
+def _salvaged(data: bytes, at: int, version: int, effort: Effort) -> Found | None:
     """A record whose length is wrong, if its content tells where it ends, or that holds more than we know."""
     trailer, size = TRAILER[version], len(data)
     if size - at < 5 + trailer:
         return None
     length, kind = _read_front(data, at)
-    try:
-        fields, content = DECODE[kind](data, at + 5, size - trailer)
-    except (ValueError, IndexError):
+    content = _passed(data, at + 5, min(size, at + LARGEST) - trailer, kind, effort) if kind <= COMMIT else 0
+    if not content:
         return None
     told, found = at + length, content + trailer
-    if _ends_at(data, at, found, version) and not (found > told and not trailer and _goes_on(data, told, version)):
-        return kind, at, found, fields
-    return (kind, at, told, fields) if found <= told and _ends_at(data, at, told, version) else None
+    end = 0
+    if _ends_at(data, at, found, version, effort) and not (
+        found > told and not trailer and _goes_on(data, told, version, effort)
+    ):
+        end = found
+    elif found <= told and _ends_at(data, at, told, version, effort):
+        end = told
+    fields = _fields(data, at + 5, content, kind) if end else None
+    return None if fields is None else (kind, at, end, fields)
 
 
-def _ends_at(data: bytes, at: int, end: int, version: int) -> bool:
+def _ends_at(data: bytes, at: int, end: int, version: int, effort: Effort) -> bool:
     """May the record that begins at `at` end here? Version 2 knows; in version 1 records must go on."""
     if end > min(len(data), at + LARGEST):
         return False
     if version == 1:
-        return _goes_on(data, end, version)
+        return _goes_on(data, end, version, effort)
     return bool(_read_u32(data, end - 4)[0] == crc32(data[at + 5 : end - 4]))
 
 
-def _goes_on(data: bytes, at: int, version: int) -> bool:
-    return at == len(data) or _whole(data, at, version) > 0
+def _goes_on(data: bytes, at: int, version: int, effort: Effort) -> bool:
+    return at == len(data) or _whole(data, at, version, effort) > 0
 
 
-def _nothing_at(data: bytes, at: int, version: int) -> Found:
+def _nothing_at(data: bytes, at: int, version: int, effort: Effort) -> Found:
     """The stretch that is no record, up to the next one."""
     size = len(data)
     for place in PERHAPS.finditer(data, at + 1):
         start = place.start()
-        end = _whole(data, start, version)
-        if end and (_is_certain(data, start, end, version) or (end < size and _whole(data, end, version))):
+        effort.spend(1)
+        end = _whole(data, start, version, effort)
+        if end and (_is_certain(data, start, end, version) or (end < size and _whole(data, end, version, effort))):
             return BAD, at, start, (_reason(data, at, version),)
     is_framed = size - at >= 5 + TRAILER[version] and at + _read_front(data, at)[0] == size
     return BAD if is_framed else TORN, at, size, (_reason(data, at, version),)
@@ -229,7 +284,7 @@ def _reason(data: bytes, at: int, version: int) -> str:
     return f"no record is of kind {kind}" if kind > COMMIT else "its content cannot be read"
 
 
-def _whole(data: bytes, at: int, version: int) -> int:
+def _whole(data: bytes, at: int, version: int, effort: Effort) -> int:
     """The end of the record that begins here, if there is one to the last byte; otherwise 0."""
     trailer = TRAILER[version]
     if len(data) - at < 5 + trailer:
@@ -239,17 +294,17 @@ def _whole(data: bytes, at: int, version: int) -> int:
     if not 5 + trailer <= length <= LARGEST or end > len(data) or kind > COMMIT:
         return 0
     stop = end - trailer
-    try:  # decoding comes first: it gives up early where anything may stand
-        if DECODE[kind](data, at + 5, stop)[1] != stop:
-            return 0
-    except (ValueError, IndexError):
+    # Passing over its texts comes first: it gives up early where anything may stand.
+    if _passed(data, at + 5, stop, kind, effort) != stop:
         return 0
-    return 0 if trailer and _read_u32(data, stop)[0] != crc32(data[at + 5 : stop]) else int(end)
+    if trailer and _read_u32(data, stop)[0] != crc32(data[at + 5 : stop]):
+        return 0
+    return 0 if _fields(data, at + 5, stop, kind) is None else int(end)
 
 
 def begins_with_record(data: bytes) -> int:
     """The version of a file without magic, if it is one: the Rust server leaves it out of an empty file."""
-    return next((version for version in (2, 1) if _whole(data, 0, version)), 0)
+    return next((version for version in (2, 1) if _whole(data, 0, version, Effort(len(data)))), 0)
 
 
 def _one(data: bytes, at: int, stop: int) -> tuple[str, int]:
@@ -318,3 +373,7 @@ DECODE: tuple[Callable[[bytes, int, int], tuple[tuple[Any, ...], int]], ...] = (
     _nothing,
     _nothing,
 )
+# With how many texts each kind begins, and which ones go on with a list of texts.
+TEXTS = (2, 3, 1, 1, 1, 3, 0, 0)
+LISTING = {CREATE_ENTITY, ADD_OBSERVATIONS, DELETE_OBSERVATIONS}
+LISTED = -1  # as many as is said there

@@ -42,12 +42,12 @@ def read(data: bytes, at: str, path: str) -> Reading:
         tail = Stretch(0, len(data), "the file ends inside its first eight bytes") if data else None
         return Reading(Content(), 0, 0, 0, b"", [], tail)
     with hardly_any_garbage():
-        replay = _replayed(data, start, version, at)
+        replay = _replayed(data, start, version, at, path)
         hole = next((stretch.start for stretch in replay.bad if is_hole(data, stretch)), None)
         if hole is not None and len(data) - hole <= LATEST:
             # The disk was never flushed after this was written: what stands behind it was promised to nobody,
             # and without what is missing it would tell another story.
-            replay = _replayed(data[:hole], start, version, at)
+            replay = _replayed(data[:hole], start, version, at, path)
             first = hole if replay.tail is None else replay.tail.start
             replay.tail = Stretch(first, len(data), POWER)
         content = replay.content()
@@ -55,9 +55,15 @@ def read(data: bytes, at: str, path: str) -> Reading:
     return Reading(content, version, start, end, data[max(0, end - MARK) : end], replay.bad, replay.tail)
 
 
-def _replayed(data: bytes, start: int, version: int, at: str) -> Replay:
+def _replayed(data: bytes, start: int, version: int, at: str, path: str) -> Replay:
     replay = Replay(at)
-    replay.run(mcpmem.scan(data, start, version), start)
+    try:
+        replay.run(mcpmem.scan(data, start, version), start)
+    except mcpmem.TooDamaged:
+        raise StoreDamaged(
+            f"{path} is a journal in which nearly nothing is a record; it was left as it is. Put a backup in its "
+            "place (mcp-memory restore FILE), or name another memory file."
+        ) from None
     return replay
 
 

@@ -174,7 +174,10 @@ class JournalStore(OneFile):
             return None
         at = time_of(stamp[0])
         replay = Replay(at, graph)
-        replay.run(mcpmem.scan(data, len(self._mark), self._version), len(self._mark))
+        try:
+            replay.run(mcpmem.scan(data, len(self._mark), self._version), len(self._mark))
+        except mcpmem.TooDamaged:
+            return None  # loading says what is wrong
         if replay.bad or (replay.tail is not None and self._lock.held):
             return None
         self._stamp = stamp
