@@ -48,6 +48,7 @@ from mcp_memory.changes import (
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.shelf import Names, Shelf
+from mcp_memory.views import Glance
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
@@ -343,6 +344,13 @@ class Graph:
 
     def has_index(self, kind: Callable[[Graph], Any]) -> bool:
         return kind in self._indexes
+
+    def glance(self, types: int, recent: int) -> Glance:
+        """How much there is, its most frequent types, and the names of what was changed last."""
+        from mcp_memory.search.recent import Recent
+
+        names = [entity.name for entity in self.index(Recent).first(recent)]
+        return Glance(self.entity_count, self.type_counts.most_common(types), names)
 
     # ── changes: entities ────────────────────────────────────────────────────────────────────────
 

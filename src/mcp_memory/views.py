@@ -6,7 +6,7 @@ is still being loaded behind it."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from mcp_memory.facts import Entity, Reflection, Relation
 
@@ -15,6 +15,14 @@ class Facts(Protocol):
     """Entities by id."""
 
     def __getitem__(self, entity_id: int, /) -> Entity: ...
+
+
+class Glance(NamedTuple):
+    """A memory at a glance: how much, of which types, and the names of what was changed last."""
+
+    entities: int
+    types: list[tuple[str, int]]
+    recent: list[str]
 
 
 class View(Protocol):
@@ -44,3 +52,4 @@ class View(Protocol):
     def degree(self, entity_id: int) -> int: ...
     def neighbours(self, entity_ids: Iterable[int]) -> Iterator[tuple[int, Sequence[int]]]: ...
     def reflections_on(self, entity_id: int) -> list[Reflection]: ...
+    def glance(self, types: int, recent: int) -> Glance: ...

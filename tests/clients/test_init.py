@@ -492,10 +492,7 @@ def test_the_hook_tells_a_session_what_the_memory_holds(run: Run, home: Path, cl
     said = json.loads(told.stdout)["hookSpecificOutput"]
 
     assert handler["type"] == "command" and said["hookEventName"] == "SessionStart"
-    assert (
-        r'knows 1 entities and 1 observations. Types: "Person" 1. Learnt last: "Ada \"the\"\nfirst".'
-        in (said["additionalContext"])
-    )
+    assert r'knows 1 entities. Types: "Person" 1. Learnt last: "Ada \"the\"\nfirst".' in (said["additionalContext"])
     assert "\n" not in said["additionalContext"]
 
 

@@ -307,4 +307,6 @@ def test_the_tables_answer_what_the_graph_answers(
         ):
             one, other = (REGISTRY[tool].function(view, *arguments) for view in views)
             assert one == other
+    one, other = (view.glance(3, 3) for view in views)
+    assert one == other
     space.close()

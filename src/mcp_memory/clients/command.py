@@ -14,6 +14,7 @@ from mcp_memory.clients.edits import Edit
 from mcp_memory.clients.ledger import Run
 from mcp_memory.clients.setup import Setup, setup_for
 from mcp_memory.clients.table import CLIENTS
+from mcp_memory.quoting import visible
 from mcp_memory.settings import BadSetting, Request
 
 UNASKED = "Nothing was written: there is nobody to ask. Say --yes to write it, or --print to only see it."
@@ -122,7 +123,7 @@ def _offer(offers: dict[str, list[tuple[str, Edit]]], run: Run, asking: Asking) 
 def _show(drafts: Iterable[Draft]) -> None:
     for draft in drafts:
         for line in draft.shown():
-            print(line)
+            print(visible(line))
         print()
 
 

@@ -13,6 +13,7 @@ import apsw
 
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.stores.sqlite.queries import Queries
+from mcp_memory.views import Glance
 
 SQL = Queries("view")
 
@@ -92,6 +93,11 @@ class SqlView:
         for here, there in self._run(SQL.neighbours, (json.dumps(list(found)),)):
             found[int(here)][int(there)] = None
         return ((here, tuple(there)) for here, there in found.items())
+
+    def glance(self, types: int, recent: int) -> Glance:
+        found = [(str(name), int(count)) for name, count in self._run(SQL.types)]
+        names = [str(name) for (name,) in self._run(SQL.recent, (recent,))]
+        return Glance(sum(count for _, count in found), found[:types], names)
 
     def reflections_on(self, entity_id: int) -> list[Reflection]:
         return [Reflection(*row) for row in self._run(SQL.reflections, (entity_id,))]

@@ -39,5 +39,11 @@ select here, there from (
 select id, target_type, target_id, author, content, mood, created_at from reflections
  where target_type = 'entity' and target_id = ? order by id
 
+-- types --
+select entity_type, count(*) from entities where status <> 'placeholder' group by entity_type order by 2 desc, min(id)
+
+-- recent --
+select name from entities where status <> 'placeholder' order by updated_at desc, id desc limit ?
+
 -- size --
 select coalesce(max(id), 0) from entities
