@@ -276,7 +276,7 @@ def test_an_entry_of_the_official_server_is_replaced_only_after_saying_so_and_it
     _, _, complained = run("init", "cursor", "--yes")
 
     assert "has an entry named memory already; it would be replaced." in complained
-    assert "MEMORY_FILE_PATH would stay" in complained
+    assert "This stays: MEMORY_FILE_PATH=/data/memory.jsonl." in complained
     entry = entry_in("cursor", file)
     assert entry["env"] == {"MEMORY_FILE_PATH": "/data/memory.jsonl"}
     assert entry["alwaysAllow"] == ["search_nodes"]
@@ -284,6 +284,34 @@ def test_an_entry_of_the_official_server_is_replaced_only_after_saying_so_and_it
 
     run("init", "cursor", "--yes", "-f", "/data/other.db")
     assert entry_in("cursor", file)["env"] == {"MEMORY_FILE_PATH": str(Path("/data/other.db"))}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_settings_that_were_chosen_once_stay_until_others_are_chosen(run: Run, home: Path, client: str) -> None:
+    run("init", client, "--yes", "-f", "a.db", "--profile", "core")
+    first = entry_in(client, config_of(client, "user", home))
+
+    assert "is set up already" in run("init", client, "--yes")[1]
+    run("init", client, "--yes", "--uvx")
+    by_uvx = entry_in(client, config_of(client, "user", home))
+    assert "uvx" in str(by_uvx) and "core" in str(by_uvx) and "a.db" in str(by_uvx)
+    run("init", client, "--yes", "-f", "b.db")
+    assert str(entry_in(client, config_of(client, "user", home))) == str(first).replace("a.db", "b.db")
+    run("init", client, "--yes", "--read-only")
+    last = entry_in(client, config_of(client, "user", home))
+    assert "--read-only" in str(last) and "core" not in str(last) and "b.db" in str(last)
+
+
+def test_what_an_entry_held_is_kept_where_only_its_owner_reads_it(run: Run, home: Path) -> None:
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": {"memory": {"command": "x", "env": {"KEY": "secret"}}}}', encoding="utf-8")
+    file.chmod(0o600)
+    run("init", "cursor", "--yes")
+
+    holding = [place for place in home.rglob("*") if place.is_file() and b"secret" in place.read_bytes()]
+    assert len(holding) == 2  # the copy beside it, and what --undo needs
+    assert all(stat.S_IMODE(place.stat().st_mode) == 0o600 for place in holding)
 
 
 def test_what_others_wrote_meanwhile_survives_an_undo(run: Run, home: Path) -> None:
@@ -401,21 +429,25 @@ def test_if_one_file_cannot_be_written_none_is(run: Run, home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    ("client", "content", "complaint"),
     [
-        (b"\xff\xfe{\x00}\x00", "is not written in UTF-8"),
-        (b'{"mcpServers": []}', "mcpServers must be an object"),
-        (b"[]", "it must be an object"),
+        ("cursor", b"\xff\xfe{\x00}\x00", "is not written in UTF-8"),
+        ("cursor", b'{"mcpServers": []}', "mcpServers must be an object"),
+        ("cursor", b"[]", "it must be an object"),
+        ("claude-desktop", b'{\n  "a": 1,\n}', "line 2, column 9: this client allows no comma before the end"),
+        ("claude-code", b'{"a": 1} // mine', "line 1, column 10: this client allows no comments"),
     ],
 )
-def test_a_file_that_cannot_be_edited_safely_is_refused(run: Run, home: Path, content: bytes, complaint: str) -> None:
-    file = home / ".cursor" / "mcp.json"
-    file.parent.mkdir()
+def test_a_file_that_cannot_be_edited_safely_is_refused(
+    run: Run, home: Path, client: str, content: bytes, complaint: str
+) -> None:
+    file = config_of(client, "user", home)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
-    code, _, complained = run("init", "cursor", "--yes")
+    code, _, complained = run("init", client, "--yes")
 
     assert code == 1 and complaint in complained
-    assert all_files(home) == {os.path.join(".cursor", "mcp.json"): content}
+    assert all_files(home) == {str(file.relative_to(home)): content}
 
 
 def test_servers_in_one_line_of_toml_are_refused_with_a_way_out(run: Run, home: Path) -> None:

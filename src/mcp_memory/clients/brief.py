@@ -30,6 +30,8 @@ def brief(request: Request, *, hook: bool = False) -> int:
         return 0 if hook else 1
     if hook:
         told = json.dumps({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": told}})
+    elif hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
     sys.stdout.write(told + "\n")
     return 0
 

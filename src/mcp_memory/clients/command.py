@@ -41,6 +41,8 @@ def init(
         )
     if scope not in ("", "user", "project"):
         raise BadSetting(f"--scope cannot be {scope!r}: it must be user or project.")
+    if hasattr(sys.stdout, "reconfigure"):  # a file may hold what a terminal has no sign for
+        sys.stdout.reconfigure(errors="replace")
     asking = Asking(yes, print)
     if undo:
         return _undo(client, scope, asking)

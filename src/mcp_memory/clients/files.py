@@ -48,8 +48,9 @@ def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def write(path: str, data: bytes) -> list[str]:
-    """Put this in the place of the file, at once; the folders that had to be made for it, outermost first."""
+def write(path: str, data: bytes, new_mode: int | None = None) -> list[str]:
+    """Put this in the place of the file, at once; the folders that had to be made for it, outermost first. A file
+    that is new gets the permissions that new files get, or `new_mode`."""
     real = os.path.realpath(path)
     mode = _mode_of(real)
     if mode is not None and not mode & 0o222:
@@ -59,7 +60,7 @@ def write(path: str, data: bytes) -> list[str]:
     made = _make_folder(os.path.dirname(real))
     draft = f"{real}.{secrets.token_hex(4)}.draft"
     try:
-        _write_new(draft, data, mode)
+        _write_new(draft, data, new_mode if mode is None else mode)
         os.replace(draft, real)
     except OSError as fault:
         remove(draft, made)

@@ -107,6 +107,21 @@ def kept_environment(entry: object) -> dict[str, str]:
     return {key: value for key, value in env.items() if key in OURS and isinstance(value, str)}
 
 
+def kept_arguments(entry: object) -> tuple[str, ...]:
+    """The settings in an entry that starts this program already."""
+    if not isinstance(entry, dict):
+        return ()
+    command = entry.get("command")
+    words = [*(command if isinstance(command, list) else [command]), *(entry.get("args") or ())]
+    ours = [at for at, word in enumerate(words) if isinstance(word, str) and _names_us(word)]
+    return tuple(str(word) for word in words[ours[-1] + 1 :]) if ours else ()
+
+
+def _names_us(word: str) -> bool:
+    name = word.replace("\\", "/").rpartition("/")[2]
+    return name.removesuffix(".exe") in (PROGRAM, "mcp_memory")
+
+
 def merged(entry: object, ours: dict[str, object]) -> dict[str, object]:
     """Our entry, with what the user's own has besides how to start it."""
     others = entry if isinstance(entry, dict) else {}

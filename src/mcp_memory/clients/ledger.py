@@ -51,6 +51,6 @@ def runs() -> list[Run]:
 
 def keep(all_runs: list[Run]) -> None:
     if all_runs:
-        files.write(place(), msgspec.json.format(msgspec.json.encode(all_runs), indent=2) + b"\n")
+        files.write(place(), msgspec.json.format(msgspec.json.encode(all_runs), indent=2) + b"\n", 0o600)
     elif os.path.exists(place()):
         os.unlink(place())

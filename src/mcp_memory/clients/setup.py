@@ -14,7 +14,7 @@ import msgspec
 from mcp_memory.advice import RULES
 from mcp_memory.clients import files, jsonc, tomltext
 from mcp_memory.clients.edits import Block, Edit, Entry, Item
-from mcp_memory.clients.launch import Launch, kept_environment, launch, merged
+from mcp_memory.clients.launch import Launch, kept_arguments, kept_environment, launch, merged
 from mcp_memory.clients.table import CLIENTS, NAME, Client, Scope, chosen, places
 from mcp_memory.clients.text import Broken
 from mcp_memory.settings import BadSetting, full_path
@@ -40,8 +40,13 @@ class Setup(msgspec.Struct):
         return full_path(self.other_config) if self.other_config else chosen(self.client.config[self.scope], self.known)
 
     @property
-    def launch(self) -> Launch:
-        return launch(self.flags, self.uvx, self.scope == "project")
+    def start(self) -> Launch:
+        """How the client is to start us: as asked for, and in what was not asked for as it does already."""
+        old = self.old_entry()
+        asked = launch(self.flags, self.uvx, self.scope == "project")
+        has_options = bool(self.flags.keys() - {"memory_file"})
+        args = asked.args if has_options else (*asked.args, *kept_arguments(old))
+        return Launch(asked.command, args, {**kept_environment(old), **asked.env})
 
     # ── the entry ────────────────────────────────────────────────────────────────────────────────
 
@@ -56,10 +61,8 @@ class Setup(msgspec.Struct):
         return [(self.config, edit) for edit in (*fresh, self._entry(self._value()))]
 
     def _value(self) -> dict[str, Any]:
-        old, start = self.old_entry(), self.launch
-        shape = self._shape()
-        value = shape.entry(start.command, list(start.args), {**kept_environment(old), **start.env})
-        return merged(old, value)
+        start = self.start
+        return merged(self.old_entry(), self._shape().entry(start.command, list(start.args), dict(start.env)))
 
     def _entry(self, value: Any) -> Entry:
         return Entry([*self._shape().keys, NAME], value, self.client.format, self.client.lenient)
@@ -104,9 +107,8 @@ class Setup(msgspec.Struct):
 
     def _brief(self) -> str:
         """The command for the shell that the host will use, on the same memory as the server."""
-        start = self.launch
-        env = {**kept_environment(self.old_entry()), **start.env}
-        memory = env.get("MEMORY_FILE_PATH")
+        start = self.start
+        memory = start.env.get("MEMORY_FILE_PATH")
         words = [start.command, *start.args, *(["-f", memory] if memory else []), *HOOK.split()]
         return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
@@ -115,9 +117,10 @@ class Setup(msgspec.Struct):
         old = self.old_entry()
         if old is not None and old != self._value():
             yield f"{self.client.title} has an entry named {NAME} already; it would be replaced."
-            if kept := kept_environment(old).keys() - self.launch.env.keys():
-                yield f"What it says of {', '.join(sorted(kept))} would stay."
-        if self.scope == "project" and os.path.isabs(self.launch.command):
+            stays = [f"{name}={said}" for name, said in kept_environment(old).items() if self.start.env[name] == said]
+            if stays:
+                yield f"This stays: {', '.join(stays)}."
+        if self.scope == "project" and os.path.isabs(self.start.command):
             yield "The entry names a path of this computer. For a file that you share, add --uvx."
 
 
