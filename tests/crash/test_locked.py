@@ -12,8 +12,9 @@ import apsw
 import pytest
 
 from mcp_memory.stores.sqlite import connection, store
-from tests.conftest import Caller, Refused
-from tests.crash.harness import Server, names_in
+from tests.conftest import Caller
+from tests.conftest import Refused as Failed
+from tests.crash.harness import Refused, Server, names_in
 
 
 @contextmanager
@@ -48,6 +49,25 @@ def test_a_write_waits_for_a_lock_of_seconds_while_reads_go_on(how: str, tmp_pat
     assert names_in(path) == ["Ada", "Bob"]
 
 
+def test_a_write_gives_up_after_fifteen_seconds_and_the_next_one_goes_through(tmp_path: Path) -> None:
+    """With the real patience, and with a lock that keeps everybody out: it takes as long as it says."""
+    path = tmp_path / "memory.db"
+    with Server(path) as server:
+        server.call("create_entities", entities=[{"name": "Ada"}])
+        with held(path, "exclusive"):
+            began = time.monotonic()
+            with pytest.raises(Refused, match="locked by another program") as refused:
+                server.call("create_entities", entities=[{"name": "Bob"}])
+            waited = time.monotonic() - began
+            assert [one["name"] for one in server.call("read_graph")["entities"]] == ["Ada"]
+        server.call("create_entities", entities=[{"name": "Cy"}])
+        assert server.close()[0] == 0
+
+    assert refused.value.retryable and "again" in str(refused.value)
+    assert waited > 14
+    assert names_in(path) == ["Ada", "Cy"]
+
+
 def test_a_lock_that_stays_is_told_about_and_costs_nothing(keep: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (connection, store):
         monkeypatch.setattr(module, "BUSY_MILLISECONDS", 100)
@@ -60,7 +80,7 @@ def test_a_lock_that_stays_is_told_about_and_costs_nothing(keep: Caller, monkeyp
         assert answer.is_error
         assert answer.text is not None and '"code":"store_busy","retryable":true' in answer.text
         assert "locked by another program" in keep.refusal("create_entities", entities=[{"name": "Bob"}])
-        with pytest.raises(Refused):
+        with pytest.raises(Failed):
             keep("get_entity", name="Bob")
         assert keep("get_entity", name="Ada")["name"] == "Ada"
 
