@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_memory.assembly import desk_for
+from mcp_memory.changes import ObservationFlagged, Plan
 from mcp_memory.curation import topics
 from mcp_memory.settings import Settings
 from mcp_memory.wire import Offer, Session
@@ -253,6 +254,27 @@ def test_consolidation_report(wire: Wire) -> None:
     (large,) = report["large_entities"]
     assert large.items() >= {"entity_name": "Monotonous", "entity_type": "Generic", "observation_count": 21}.items()
     assert report["stale_entities"] == []
+
+
+def test_consolidation_report_lists_what_is_flagged_and_what_is_stale(wire: Wire) -> None:
+    today = wire.space.clock
+    wire.space.clock = lambda: "2020-01-01 00:00:00"
+    wire.create("Old Experiment", "Generic", "one", "two", "three")
+    wire.space.clock = today
+    wire.create("My Project", "Generic", "Deployed on Vercel")
+    entity = wire.space.graph()["My Project"]
+    flag = ObservationFlagged(entity.id, entity.observations[0].id, 1)
+    wire.space.commit(lambda _: Plan([flag]))
+
+    report = wire.ask("consolidation_report", '{"stale_days": 90}')
+
+    (flagged,) = report["flagged_observations"]
+    documented = {"entity_name": "My Project", "observation_text": "Deployed on Vercel", "similarity_flag": 1}
+    assert flagged.items() >= documented.items()
+    (stale,) = report["stale_entities"]
+    assert stale.items() >= {"entity_name": "Old Experiment", "entity_type": "Generic", "observation_count": 3}.items()
+    assert stale.keys() >= {"last_accessed_days_ago", "access_count"}
+    assert (report["summary"]["flagged_observations_count"], report["summary"]["stale_entities_count"]) == (1, 1)
 
 
 def test_end_relation(wire: Wire) -> None:
