@@ -143,6 +143,9 @@ def settings_page() -> Iterator[str]:
     yield "is TOML, a setting has the name of its option with `_` for `-`: `read_only = true`. An empty environment"
     yield "variable counts as not set."
     yield ""
+    yield "A server that runs takes up within a second or two which tools the file chooses (`profile`, `tools`,"
+    yield "`read_only`; not to or from `official`), and tells its clients. All else holds from its next start on."
+    yield ""
     yield "| Option | Variable | Default | What it chooses |"
     yield "|---|---|---|---|"
     for field in FIELDS.values():

@@ -56,6 +56,17 @@ def official_file(tmp_path: Path) -> Path:
     return file
 
 
+def test_who_has_seen_enough_of_the_help_is_not_complained_to() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "mcp_memory", "--help"]
+
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60)
+
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
 def test_help_names_every_command_and_every_setting(run: Run) -> None:
     code, printed, _ = run("--help")
 

@@ -16,6 +16,7 @@ from mcp_memory.stores.store import Retention, Store, StoreFault
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
     from mcp_memory.settings import Settings
+    from mcp_memory.tools.registry import Tool
 
 
 def store_for(path: str, durability: str = "normal") -> Store:
@@ -96,13 +97,19 @@ def space_for(settings: Settings) -> Space:
     )
 
 
-def desk_for(settings: Settings) -> Desk:
-    """The space of these settings, and the tools they offer on it."""
-    from mcp_memory.desk import Desk
+def tools_for(settings: Settings) -> dict[str, Tool]:
+    """What these settings offer, by every name it may be called by."""
     from mcp_memory.tools.catalog import ALSO_KNOWN_AS, catalog
 
     tools = catalog(settings.profile, settings.tools, settings.read_only)
-    tools |= {alias: tools[name] for alias, name in ALSO_KNOWN_AS.items() if name in tools}
+    return tools | {alias: tools[name] for alias, name in ALSO_KNOWN_AS.items() if name in tools}
+
+
+def desk_for(settings: Settings) -> Desk:
+    """The space of these settings, and the tools they offer on it."""
+    from mcp_memory.desk import Desk
+
+    tools = tools_for(settings)
     space = space_for(settings)
     space.meaning.follows_writes = any(tool.is_search for tool in tools.values())
     return Desk(space, tools, settings.limits, plain_errors=settings.profile == "official")

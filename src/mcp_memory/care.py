@@ -288,7 +288,8 @@ def _examined(space: Space) -> int:
     caretaker = space.caretaker
     if caretaker is None:
         return sys.maxsize
-    caretaker.hurry(REPORT_SECONDS)
+    # Loading a model takes a second or so: nobody waits for that, and the report says what is pending.
+    caretaker.hurry(REPORT_SECONDS if is_ready(space) or chosen_engine(space) is None else 0)
     return caretaker.last
 
 

@@ -25,8 +25,7 @@ def run(request: Request) -> int:
     """Do one command; the result is the exit code."""
     name, *words = request.words or ["serve"]
     if "help" in request.switches:
-        print(help_on(name) if request.words and name in COMMANDS else help_text())
-        return 0
+        return _print(help_on(name) if request.words and name in COMMANDS else help_text())
     if "version" in request.switches:
         print(f"mcp-memory {__version__}")
         return 0
@@ -39,9 +38,22 @@ def run(request: Request) -> int:
     options = {option: _read(command.options[option], option, said) for option, said in request.options.items()}
     try:
         return command.function(request, *words, **options)
-    except BrokenPipeError:  # whoever was reading has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        return _seen_enough()
+
+
+def _print(text: str) -> int:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        return _seen_enough()
+    return 0
+
+
+def _seen_enough() -> int:
+    """Whoever was reading went away; what is still to be said goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
 
 
 def _read(option: Option, name: str, said: str) -> Any:
@@ -64,7 +76,7 @@ def _read(option: Option, name: str, said: str) -> Any:
 def serve(request: Request) -> int:
     from mcp_memory import server
 
-    return server.serve(request.settings)
+    return server.serve(request)
 
 
 def demo(request: Request) -> int:

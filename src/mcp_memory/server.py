@@ -6,17 +6,16 @@ imported here that an answer to `initialize` does not need."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory import __version__
 from mcp_memory.advice import instructions
 from mcp_memory.facts import MemoryFault
-from mcp_memory.settings import BadSetting, Settings, read
+from mcp_memory.settings import BadSetting, Request, Settings, read
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Desk
-    from mcp_memory.space import Space
 
 ABOUT = {"name": "memory", "title": "Memory", "version": __version__}
 
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         request = read(sys.argv[1:] if arguments is None else arguments)
         if not (request.words or request.switches or request.options):
-            return serve(request.settings)
+            return serve(request)
         from mcp_memory.cli import run
 
         log_to_stderr(request.settings)
@@ -40,19 +39,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def serve(settings: Settings) -> int:
+def serve(request: Request) -> int:
     """Answer one client until it closes the connection, or many, until the process is asked to end."""
     from mcp_memory.wire.offer import Offer
 
+    settings = request.settings
     check(settings)
-    spaces: list[Space] = []
+    closing: list[Callable[[], None]] = []
 
     def desk() -> Desk:
         from mcp_memory.assembly import desk_for
+        from mcp_memory.following import Follower
 
         log_to_stderr(settings)
         made = desk_for(settings)
-        spaces.append(made.space)
+        follower = Follower(request, offer)
+        follower.begin()
+        closing.extend((follower.end, made.space.close))
         return made
 
     is_official = settings.profile == "official"
@@ -65,8 +68,8 @@ def serve(settings: Settings) -> int:
     )
 
     def close() -> None:
-        for space in spaces:
-            space.close()
+        for one in closing:
+            one()
 
     if settings.transport != "stdio":
         from mcp_memory.wire.serving import listen

@@ -414,26 +414,30 @@ FLAGS = {field.flag: field for field in FIELDS.values()} | {
 
 class Request(msgspec.Struct, frozen=True):
     """What the command line asks for: settings, words (the command and what it works on), switches, and as they
-    were typed the options of commands and the settings among them."""
+    were typed the options of commands, the settings among them, and all of it; beside it where the settings file
+    is, or would be."""
 
     settings: Settings
     words: list[str]
     switches: frozenset[str]
     options: dict[str, str]
+    file: str
+    given: tuple[str, ...]
     flags: dict[str, str] = {}
 
 
 def read(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> Request:
     """The command line, completed by the environment and the settings file."""
     flags, words, switches, options = _command_line(arguments)
-    file = flags.get("settings") or environment.get(PREFIX + "SETTINGS")
-    chosen = _from_file(full_path(file or DEFAULT_FILE), must_exist=bool(file))
+    named = flags.get("settings") or environment.get(PREFIX + "SETTINGS")
+    file = full_path(named or DEFAULT_FILE)
+    chosen = _from_file(file, must_exist=bool(named))
     for name, field in FIELDS.items():
         if name in flags:
             chosen[name] = field.read(flags[name], field.flag)
         elif environment.get(field.env):  # set but empty is how many clients write "not set"
             chosen[name] = field.read(environment[field.env], field.env)
-    return Request(Settings(**chosen), words, frozenset(switches), options, flags)
+    return Request(Settings(**chosen), words, frozenset(switches), options, file, tuple(arguments), flags)
 
 
 def full_path(path: str) -> str:

@@ -41,9 +41,10 @@ class Server:
     """A process that listens on a port of its choice."""
 
     def __init__(self, *command: str, **environment: str) -> None:
+        chosen = () if "--settings" in command else ("--settings", str(SETTINGS))
         clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCP_MEMORY_", "MEMORY_"))}
         self.process = subprocess.Popen(
-            [sys.executable, *command, "--bind", "127.0.0.1:0", "--settings", str(SETTINGS)],
+            [sys.executable, *command, "--bind", "127.0.0.1:0", *chosen],
             stderr=subprocess.PIPE,
             env={**clean, **environment},
         )
