@@ -47,6 +47,7 @@ PAUSE_SECONDS = 0.0001
 MOST_ENCODED = 500
 # Entities whose topics are kept at hand: of 40 observations of 100 letters each, some 6 MB.
 MOST_TOPICS = 1000
+BY_WORDS = ""  # what stands for a model where there is none
 # What giving a text to the model takes, in steps of a pace: a millisecond.
 STEPS_EACH = 1_000
 # Texts that the model gets at a time behind the replies: a search waits for no more than that.
@@ -249,7 +250,7 @@ def curator_of(space: Space) -> Curator:
         pause=pause,
         customs=space.customs,
         meanings=lambda texts: meanings_of(space, texts),
-        topics=lambda texts: _topics(space, texts),
+        topics=lambda texts, may_read: _topics(space, texts, may_read),
         nearness=lambda query, ids: _nearness(space, query, ids),
         uses=uses,
         missing=lambda: _missing(space),
@@ -258,25 +259,27 @@ def curator_of(space: Space) -> Curator:
     )
 
 
-def _topics(space: Space, texts: Sequence[str]) -> Topics:
-    """What these texts are about. The same texts are about the same the next time: a report comes every week, and
-    most of what is large has not changed since."""
+def _topics(space: Space, texts: Sequence[str], may_read: bool) -> Topics:
+    """What these texts are about; `may_read`: those that have no vector yet are given to the model first.
+
+    The same texts are about the same the next time: a report comes every week, and most of what is large has not
+    changed since."""
     from mcp_memory.curation.topics import topics_of
 
-    engine = chosen_engine(space)
-    key = ("" if engine is None else engine.stamp, tuple(texts))
-    known = space.topics.get(key)
+    engine, said = chosen_engine(space), tuple(texts)
+    known = None if engine is None else space.topics.get((engine.stamp, said))
     if known is not None:
         return known
-    meanings = meanings_of(space, texts)
-    if meanings is None or not meanings.is_complete:
-        found = topics_of(texts)
-    else:
+    meanings = meanings_of(space, texts, most=MOST_ENCODED if may_read else 0)
+    if engine is not None and meanings is not None and meanings.is_complete:
         found = topics_of(texts, meanings.vectors, meanings.model)
-    if meanings is None or meanings.is_complete:
-        if len(space.topics) >= MOST_TOPICS:
-            space.topics.clear()
-        space.topics[key] = found
+        key = engine.stamp, said
+    else:
+        found = space.topics.get((BY_WORDS, said)) or topics_of(texts)
+        key = BY_WORDS, said
+    if len(space.topics) >= MOST_TOPICS:
+        space.topics.clear()
+    space.topics[key] = found
     return found
 
 
@@ -307,9 +310,11 @@ def is_ready(space: Space) -> bool:
     return chosen is not None and chosen.loaded
 
 
-def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | None = None) -> Meanings | None:
+def meanings_of(
+    space: Space, texts: Sequence[str], keep: Callable[[], bool] | None = None, most: int = MOST_ENCODED
+) -> Meanings | None:
     """The vectors of these texts: those that are kept are read, the others made. They are kept in their turn while
-    `keep` says so; without it nothing is written, and only so many are made."""
+    `keep` says so; without it nothing is written, and at `most` so many are made."""
     model = chosen_engine(space)
     if model is None:
         return None
@@ -322,7 +327,7 @@ def meanings_of(space: Space, texts: Sequence[str], keep: Callable[[], bool] | N
     kept = home.find(model.stamp, list(dict.fromkeys(keys)))
     missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in kept}
     made: dict[int, Floats] = {}
-    for start in range(0, len(missing) if keep is not None else min(len(missing), MOST_ENCODED), LOT):
+    for start in range(0, len(missing) if keep is not None else min(len(missing), most), LOT):
         lot = list(missing)[start : start + LOT]
         reached(start, len(missing), "reading observations", STEPS_EACH * len(lot))
         made |= zip(lot, model.encode([missing[key] for key in lot]), strict=True)

@@ -13,6 +13,7 @@ from mcp_memory import care
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import EntityRestored, ObservationFlagged, Plan
 from mcp_memory.curation import curator
+from mcp_memory.embedding.engine import Engine
 from mcp_memory.facts import Entity, Observation
 from mcp_memory.search.limbic import Use
 from mcp_memory.search.times import seconds_of
@@ -164,3 +165,14 @@ def test_a_large_memory_is_looked_at_piece_by_piece_and_others_get_in_between(
     assert call("consolidation_report")["summary"]["total_entities"] == 7  # six, and the late one
     assert written and not any(written)
     space.close()
+
+
+def test_a_report_waits_for_no_model(keep: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Engine, "encode", lambda *_: 1 / 0)
+    texts = [f"{word} {what} {n}" for what in ("boats sail", "pianos sound") for n, word in enumerate("abcdefghijkl")]
+    keep("create_entities", entities=[person("Ada", *texts)])
+
+    (candidate,) = keep("consolidation_report")["split_candidates"]
+    assert (candidate["entity_name"], candidate["num_topics"]) == ("Ada", 2)
+    (analysis,) = keep("find_split_candidates")["candidates"]
+    assert analysis["topics_by"] == "words"

@@ -38,7 +38,8 @@ class Curator(NamedTuple):
     pause: Callable[[], None]  # let others have the graph for a moment
     customs: Customs
     meanings: Callable[[Sequence[str]], Meanings | None]  # of texts; None where there is no model
-    topics: Callable[[Sequence[str]], Topics]  # what these texts are about
+    # What these texts are about; may it take the time to read those that have no vector yet?
+    topics: Callable[[Sequence[str], bool], Topics]
     # How near in meaning (cosine) to a question these reflections are; of those that have a vector.
     nearness: Callable[[str, Sequence[int]], Mapping[int, float]]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity

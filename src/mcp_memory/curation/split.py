@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -88,9 +88,9 @@ class Analysis(msgspec.Struct):
         return told
 
 
-def analyse(one: Grown, topics: Callable[[Sequence[str]], Topics]) -> Analysis:
+def analyse(one: Grown, curator: Curator, may_read: bool = True) -> Analysis:
     """What an entity consists of. One below its threshold is left in peace: it has no topics."""
-    return Analysis(one, topics(one.texts) if one.is_large else Topics([], []))
+    return Analysis(one, curator.topics(one.texts, may_read) if one.is_large else Topics([], []))
 
 
 # What finding the topics of one entity takes, in steps of a pace: some milliseconds.
@@ -98,11 +98,12 @@ STEPS_EACH = 5_000
 
 
 def analysed(large: Sequence[Grown], curator: Curator, done: int = 0) -> list[Analysis]:
-    """What each of these consists of; `done`: how many entities were looked at to find them."""
+    """What each of these consists of, without waiting for a model; `done`: how many entities were looked at to find
+    them."""
     found = []
     for number, one in enumerate(large, done):
         reached(number, done + len(large), "looking for topics", STEPS_EACH)
-        found.append(analyse(one, curator.topics))
+        found.append(analyse(one, curator, may_read=False))
     return found
 
 

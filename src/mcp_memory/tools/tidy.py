@@ -77,7 +77,7 @@ def _analysed(curator: Curator, name: str) -> Analysis:
 
     with curator.facts() as graph:
         one = grown(graph[name], curator.customs.split_thresholds)
-    return analyse(one, curator.topics)
+    return analyse(one, curator)
 
 
 @tool(heavy=True)
