@@ -82,7 +82,7 @@ def variables(template: str) -> list[str]:
 
 # What differs from run to run: times, how long something took, and what follows from either.
 TIMES = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?")
-FLEETING = {"duration_ms", "limbic_score", "scoring", "file_size", "bytes", "size_before", "size_after", "path"}
+FLEETING = {"bytesBefore", "bytesAfter", "limbic_score", "scoring"}
 
 
 def timeless(answer: Any) -> Any:
