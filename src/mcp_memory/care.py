@@ -359,8 +359,9 @@ def _nearness(space: Space, query: str, ids: Sequence[int]) -> dict[int, float]:
 
 def _missing(space: Space) -> str:
     from mcp_memory.embedding import why_not
+    from mcp_memory.embedding.engine import MISSING
 
     reason = "Not every text has been read yet; ask again in a while."
     if chosen_engine(space) is None:
-        reason = "The setting model is none." if space.model == "none" else why_not(space.model) or ""
+        reason = "The setting model is none." if space.model == "none" else why_not(space.model) or MISSING
     return f"Compared by words only. {reason}"

@@ -26,9 +26,9 @@ from fastmcp.tools import Tool, ToolResult
 from mcp_types import TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
+from mcp_memory.advice import instructions
 from mcp_memory.assembly import desk_for
 from mcp_memory.losses import Unconfirmed
-from mcp_memory.server import INSTRUCTIONS
 from mcp_memory.settings import Settings
 from mcp_memory.space import Errand
 
@@ -142,5 +142,6 @@ def memory_server(memory_file: str | PathLike[str] | None = None, *, name: str =
 
     names = [each for each, tool in desk.tools.items() if each == tool.name]  # each once, by its own name
     tools = [MemoryTool.of(desk, each, settings.confirm_above) for each in names]
-    instructions = None if settings.profile == "official" else INSTRUCTIONS
-    return FastMCP(name, instructions, tools=tools, lifespan=closing)
+    is_official = settings.profile == "official"
+    advice = None if is_official else instructions(settings.profile, settings.tools, settings.read_only)
+    return FastMCP(name, advice, tools=tools, lifespan=closing)

@@ -15,11 +15,11 @@ import pytest
 from fastmcp import Client, FastMCP
 from fastmcp.exceptions import ToolError
 
+from mcp_memory.advice import instructions
 from mcp_memory.assembly import open_space
 from mcp_memory.desk import Desk
 from mcp_memory.facts import Limits
 from mcp_memory.fastmcp import memory_server
-from mcp_memory.server import INSTRUCTIONS
 from mcp_memory.tools.catalog import catalog
 from tests.peers import ROOT
 from tests.tour import FLEETING, stops, timeless
@@ -97,7 +97,7 @@ def test_it_says_who_we_are_and_goes_on_after_a_client_has_left(tmp_path: Path) 
     server = memory_server(tmp_path / "memory.db")
 
     async def keep(client: Client[Any]) -> None:
-        assert client.initialize_result is not None and client.initialize_result.instructions == INSTRUCTIONS
+        assert client.initialize_result is not None and client.initialize_result.instructions == instructions()
         await client.call_tool("create_entities", {"entities": [{"name": "Ada"}]})
 
     async def find(client: Client[Any]) -> None:
