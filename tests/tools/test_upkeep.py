@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from mcp_memory.space import Cancelled, Errand, Space
@@ -85,3 +86,17 @@ def test_a_database_that_is_written_anew_tells_how_far_it_is_and_may_be_called_o
     assert facts(call) == before
     call("create_entities", entities=[person("new")])
     assert call("compact")["success"] is True
+
+
+def test_a_reader_elsewhere_neither_stops_compacting_nor_is_stopped(keep: Caller, database: Path) -> None:
+    keep("create_entities", entities=[{"name": f"n{number}", "observations": ["x" * 500]} for number in range(50)])
+    keep("delete_entities", entityNames=[f"n{number}" for number in range(40)])
+    keep.space.store.settle()
+    reader = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    reader.execute("begin")
+    before = reader.execute("select count(*) from entities").get
+
+    assert keep("compact")["success"] is True
+    assert reader.execute("select count(*) from entities").get == before == 10
+    reader.close()
+    assert keep("compact")["bytesAfter"] == database.stat().st_size

@@ -504,9 +504,27 @@ class SqliteStore:
                 connection.execute("vacuum")
             finally:
                 connection.set_progress_handler(None)
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            _shorten(connection)
 
 
+def _shorten(connection: apsw.Connection) -> None:
+    """Give back what was gained. Where somebody still reads old pages, or checkpoints himself, a later one does it."""
+    until = time.monotonic() + SHORTEN_SECONDS
+    connection.set_busy_timeout(SHORTEN_MILLISECONDS)
+    try:
+        while True:
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                return
+            except apsw.BusyError:  # at once, where somebody else checkpoints: SQLite does not wait for that
+                if time.monotonic() > until:
+                    return
+                time.sleep(FIRST_DELAY)
+    finally:
+        connection.set_busy_timeout(BUSY_MILLISECONDS)
+
+
+SHORTEN_SECONDS, SHORTEN_MILLISECONDS = 1.0, 200
 # Of SQLite's own steps: some ten looks a second while a file is written anew.
 STEPS_BETWEEN_LOOKS = 100_000
 
