@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import pytest
 import mcp_memory
 from mcp_memory.settings import FIELDS
 from tests.peers import ROOT
-from tests.wire.network import SETTINGS, real, running
+from tests.wire.network import PATIENCE, SETTINGS, real, running
 
 STAGE = "FROM"
 
@@ -114,7 +115,9 @@ def asked(port: int, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_health_check_tells_a_server_that_is_ready_from_one_that_is_not(tmp_path: Path) -> None:
     with running(real(tmp_path / "memory.db", "http", "--auth-token", "a-token-of-some-length")) as server:
-        ready = asked(server.port, MCP_MEMORY_TRANSPORT="http")
+        until = time.monotonic() + PATIENCE
+        while (ready := asked(server.port, MCP_MEMORY_TRANSPORT="http")).returncode and time.monotonic() < until:
+            assert "not ready" in ready.stderr
         assert (ready.returncode, ready.stdout.strip()) == (0, "ready")
         server.end()
         gone = asked(server.port, MCP_MEMORY_TRANSPORT="http")
