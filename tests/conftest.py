@@ -15,7 +15,19 @@ from mcp_memory.facts import Limits
 from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
 
+# What a test has to tell a person, by `record_property`: printed when all tests are done, whichever process ran it.
+FIGURES = "figures"
+Recorder = Callable[[str, object], None]
 STORES = ("memory.db", "memory.jsonl", "memory.mcpmem")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, said in getattr(report, "user_properties", ()):
+                if name == FIGURES and getattr(report, "when", "") == "call":
+                    terminalreporter.write_line("")
+                    terminalreporter.write(str(said))
 
 
 class Refused(Exception):

@@ -13,10 +13,9 @@ import time
 from fnmatch import fnmatch
 from pathlib import Path
 
-import pytest
-
 import mcp_memory
 from mcp_memory.settings import FIELDS
+from tests.conftest import FIGURES, Recorder
 from tests.peers import ROOT
 from tests.wire.network import PATIENCE, SETTINGS, real, running
 
@@ -160,11 +159,10 @@ def engine() -> str:
     return ""
 
 
-def test_where_there_is_an_engine_the_image_is_built_and_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_there_is_an_engine_the_image_is_built_and_answers(record_property: Recorder) -> None:
     program = engine()
     if not program:
-        with capsys.disabled():
-            print("\nno container engine here: the image was not built")
+        record_property(FIGURES, "No container engine here: the image was not built.\n")
         return
     built = subprocess.run([program, "build", "-q", "."], cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     image = built.stdout.strip()
