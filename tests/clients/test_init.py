@@ -19,6 +19,8 @@ import pytest
 from mcp_memory.advice import RULES
 from mcp_memory.clients.files import BACKUP
 from mcp_memory.clients.jsonc import parse
+from mcp_memory.clients.launch import typed
+from mcp_memory.clients.setup import HOOK
 from mcp_memory.clients.table import CLIENTS, NAME, chosen, places
 from mcp_memory.server import main
 from mcp_memory.settings import FIELDS
@@ -609,6 +611,20 @@ def test_a_mistake_is_explained(run: Run, arguments: list[str], complaint: str) 
 
     assert (code, printed) == (2, "")
     assert complaint in complained
+
+
+@pytest.mark.parametrize(
+    ("shell", "line"),
+    [
+        ("sh", r"'C:\my programs\m.exe' -f /o/m.db brief --hook"),
+        ("bash", r"'C:/my programs/m.exe' -f /o/m.db brief --hook"),
+        ("cmd", r'cmd /c "C:\my programs\m.exe" -f /o/m.db brief --hook'),
+        ("powershell", r"& 'C:\my programs\m.exe' -f /o/m.db brief --hook"),
+    ],
+)
+def test_a_hook_s_command_is_written_for_the_shell_that_runs_it(shell: str, line: str) -> None:
+    assert typed([r"C:\my programs\m.exe", "-f", "/o/m.db", *HOOK.split()], shell) == line
+    assert HOOK in line  # by which it is found again
 
 
 # ── other systems ────────────────────────────────────────────────────────────────────────────────

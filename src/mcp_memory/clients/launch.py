@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -87,6 +90,27 @@ def _own_path() -> str | None:
     typed = shutil.which(sys.argv[0]) if sys.argv and os.path.basename(sys.argv[0]) in names else None
     beside = (os.path.join(os.path.dirname(sys.executable), name) for name in names)
     return next((os.path.abspath(path) for path in (typed, *beside) if path and os.path.isfile(path)), None)
+
+
+def typed(words: Sequence[str], shell: str) -> str:
+    """A command as somebody would type it in this shell."""
+    return TYPED[shell](words)
+
+
+def _powershell_quoted(word: str) -> str:
+    return word if re.fullmatch(r"[\w./\\:-]+", word) else "'" + word.replace("'", "''") + "'"
+
+
+TYPED: dict[str, Callable[[Sequence[str]], str]] = {
+    "sh": shlex.join,
+    # Git's bash takes a backslash for itself. Without quotation marks PowerShell understands it too, which is what
+    # Claude Code uses where there is no bash.
+    "bash": lambda words: shlex.join(word.replace("\\", "/") for word in words),
+    # Whether a host takes cmd or PowerShell here has changed before; both understand this.
+    "cmd": lambda words: "cmd /c " + subprocess.list2cmdline(words),
+    # What begins with a quotation mark is a text there and no command, unless it is called.
+    "powershell": lambda words: "& " + " ".join(map(_powershell_quoted, words)),
+}
 
 
 # ── an entry that is there already ───────────────────────────────────────────────────────────────

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +12,7 @@ import msgspec
 from mcp_memory.advice import RULES
 from mcp_memory.clients import files, jsonc, tomltext
 from mcp_memory.clients.edits import Block, Edit, Entry, Item
-from mcp_memory.clients.launch import Launch, kept_arguments, kept_environment, launch, merged
+from mcp_memory.clients.launch import Launch, kept_arguments, kept_environment, launch, merged, typed
 from mcp_memory.clients.table import CLIENTS, NAME, Client, Scope, chosen, places
 from mcp_memory.clients.text import Broken
 from mcp_memory.settings import BadSetting, full_path
@@ -106,11 +104,11 @@ class Setup(msgspec.Struct):
         return [(chosen(paths, self.known), Item(HOOK_KEYS, HOOK, {"hooks": [handler]}, self.client.lenient))]
 
     def _brief(self) -> str:
-        """The command for the shell that the host will use, on the same memory as the server."""
+        """The command as the host's shell wants it, on the same memory as the server."""
         start = self.start
         memory = start.env.get("MEMORY_FILE_PATH")
         words = [start.command, *start.args, *(["-f", memory] if memory else []), *HOOK.split()]
-        return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+        return typed(words, self.client.windows_shell if sys.platform == "win32" else "sh")
 
     def remarks(self) -> Iterator[str]:
         """What somebody should know before it is written."""

@@ -43,6 +43,7 @@ class Client(msgspec.Struct, frozen=True):
     rules: Mapping[Scope, Rules] = {}
     hooks: Mapping[Scope, tuple[str, ...]] = {}  # where a command can be named that runs when a session starts
     hook_note: str = ""
+    windows_shell: Literal["bash", "cmd", "powershell"] = "bash"  # that runs the hook's command there
     no_rules: str = ""  # what to do where there is no such file
 
 
@@ -129,6 +130,7 @@ CLIENTS: dict[str, Client] = {
             "project": Rules(("{project}/AGENTS.override.md", "{project}/AGENTS.md")),
         },
         hooks={"user": ("{codex}/hooks.json",), "project": ("{project}/.codex/hooks.json",)},
+        windows_shell="cmd",
         hook_note="Codex runs a new hook only after you have looked at it: type /hooks.",
         then="Start Codex anew and type /mcp. The files of a project count only where the project is trusted.",
     ),
@@ -138,6 +140,7 @@ CLIENTS: dict[str, Client] = {
         shapes=(SERVERS,),
         rules={"user": Rules(("{home}/.gemini/GEMINI.md",)), "project": Rules(("{project}/GEMINI.md",))},
         hooks={"user": ("{home}/.gemini/settings.json",), "project": ("{project}/.gemini/settings.json",)},
+        windows_shell="powershell",
         then="Start Gemini CLI anew and type /mcp: memory must be there, connected.",
     ),
 }
