@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import json
 import os
@@ -568,6 +569,23 @@ def test_a_path_that_will_not_last_is_not_written(run: Run, home: Path, monkeypa
     run("init", "cursor", "--yes")
 
     assert entry_in("cursor", home / ".cursor" / "mcp.json") == {"command": "uvx", "args": ["mcp-memory"]}
+
+
+def test_the_package_without_semantic_search_is_fetched_by_its_own_name(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version(name: str) -> str:
+        if name != "mcp-memory-slim":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    monkeypatch.setenv("PATH", "")
+    run("init", "cursor", "--yes", "--uvx", "--profile", "core")
+    file = home / ".cursor" / "mcp.json"
+
+    assert entry_in("cursor", file)["args"] == ["--from", "mcp-memory-slim", "mcp-memory", "--profile", "core"]
+    assert "is set up already" in run("init", "cursor", "--yes", "--uvx")[1]
 
 
 def test_an_installed_command_is_named_as_it_was_found_link_or_not(

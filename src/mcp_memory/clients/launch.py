@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -17,11 +18,17 @@ from mcp_memory.settings import FIELDS, BadSetting, full_path
 PROGRAM = "mcp-memory"
 # Folders of runners that are emptied from time to time: a path into them is none that will last.
 PASSING = {
-    "archive-v0": ("uvx", (PROGRAM,)),
-    "environments-v2": ("uvx", (PROGRAM,)),
-    "pipx/.cache": ("pipx", ("run", PROGRAM)),
-    ".cache/pipx": ("pipx", ("run", PROGRAM)),
+    "archive-v0": "uvx",
+    "environments-v2": "uvx",
+    "pipx/.cache": "pipx",
+    ".cache/pipx": "pipx",
 }
+# How a runner is told what to run, from the package of that name or from another.
+RUNNERS = {
+    "uvx": ((PROGRAM,), ("--from", "{}", PROGRAM)),
+    "pipx": (("run", PROGRAM), ("run", "--spec", "{}", PROGRAM)),
+}
+SLIM = "mcp-memory-slim"
 # What says nothing to a server that one client starts for itself.
 FOR_MANY_CLIENTS = (
     *("transport", "bind", "auth_token", "auth_token_file", "allow_unauthenticated", "tls_cert", "tls_key"),
@@ -70,17 +77,30 @@ def _argument(name: str, said: str) -> list[str]:
 
 
 def _program(uvx: bool, portable: bool) -> tuple[str, tuple[str, ...]]:
-    if uvx:
-        # What a desktop starts rarely has the PATH of a terminal.
-        return ("uvx" if portable else shutil.which("uvx") or "uvx"), (PROGRAM,)
-    path = _own_path()
-    if path is None:
+    path = None if uvx else _own_path()
+    if path is None and not uvx:
         return sys.executable, ("-m", "mcp_memory")
-    slashed = path.replace("\\", "/")
-    for mark, (runner, args) in PASSING.items():
-        if f"/{mark}/" in slashed:
-            return ("" if portable else shutil.which(runner) or "") or runner, args
-    return path, ()
+    slashed = (path or "").replace("\\", "/")
+    runner = "uvx" if uvx else next((name for mark, name in PASSING.items() if f"/{mark}/" in slashed), None)
+    if runner is None:
+        return path or "", ()
+    package, (plain, other) = _package(), RUNNERS[runner]
+    args = plain if package == PROGRAM else tuple(word.format(package) for word in other)
+    # What a desktop starts rarely has the PATH of a terminal, so the runner is named in full where that may stand.
+    return (None if portable else shutil.which(runner)) or runner, args
+
+
+def _package() -> str:
+    """Which of the two packages this is: the one without semantic search has a name of its own."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        version(PROGRAM)
+    except PackageNotFoundError:
+        with contextlib.suppress(PackageNotFoundError):
+            version(SLIM)
+            return SLIM
+    return PROGRAM
 
 
 def _own_path() -> str | None:
