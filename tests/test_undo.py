@@ -18,6 +18,7 @@ from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.conversion import export_memory
 from mcp_memory.graph import Graph
 from mcp_memory.space import Errand, Space
+from mcp_memory.tools.catalog import catalog
 from tests.conftest import Caller, Refused, link, person
 from tests.test_state_machine import COMMON, DatabaseMachine, names, texts, types
 
@@ -145,6 +146,122 @@ def with_suppressed_refusal(full: Caller, number: int) -> None:
         full("undo", call=number)
     except Refused as refused:
         assert "cannot be taken back alone" in str(refused)
+
+
+# ── any calls at all ─────────────────────────────────────────────────────────────────────────────
+
+few = st.lists(names, min_size=1, max_size=2)
+kinds = st.sampled_from(["knows", "contiene", "parte_de"])
+said = st.lists(st.sampled_from(["likes tea", "likes coffee", "plays chess", "tall"]), min_size=1, max_size=3)
+CALLS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
+    "create_entities": st.builds(
+        lambda name, kind, told, status: {
+            "entities": [{"name": name, "entityType": kind, "observations": told, "status": status}]
+        },
+        names, st.sampled_from(["Person", "Place"]), said, st.sampled_from(["activo", "archivado"]),
+    ),
+    "upsert_entities": st.builds(lambda name, told: {"entities": [person(name, *told)]}, names, said),
+    "add_observations": st.builds(
+        lambda name, told, kind, old: {"name": name, "observations": told, "kind": kind, **old},
+        names, said.map(lambda told: told[:1]), st.sampled_from(["generic", "milestone"]),
+        st.just({}) | said.map(lambda told: {"supersedes": told[0]}),
+    ),
+    "create_relations": st.builds(
+        lambda one, kind, other, more: {"relations": [{**link(one, kind, other), **more}]},
+        names, kinds, names, st.just({}) | st.just({"context": "at work"}),
+    ),
+    "end_relation": st.builds(lambda number: {"relation_id": number}, st.integers(1, 12)),
+    "delete_relations": st.builds(
+        lambda one, kind, other: {"relations": [link(one, kind, other)]}, names, kinds, names
+    ),
+    "delete_observations": st.builds(lambda name, told: {"name": name, "observations": told}, names, said),
+    "delete_entities": few.map(lambda unwanted: {"entityNames": unwanted}),
+    "merge_entities": st.builds(lambda one, other: {"source": one, "target": other}, names, names),
+    "execute_entity_split": st.builds(
+        lambda one, other, told: {
+            "entity_name": one,
+            "approved_splits": [{"name": other, "entity_type": "Part", "observations": sorted(set(told))}],
+        },
+        names, names, said,
+    ),
+    "add_reflection": st.builds(
+        lambda target, content: {**target, "content": content},
+        st.sampled_from([{"target_type": "global"}, {"target_type": "session"}])
+        | st.builds(lambda name: {"target_type": "entity", "target_id": name}, names)
+        | st.builds(lambda number: {"target_type": "relation", "target_id": number}, st.integers(1, 9)),
+        st.sampled_from(["so it goes", "it matters"]),
+    ),
+    "migrate": st.sampled_from(["other.db", "other.jsonl", "other.mcpmem", "other.mcphistory"]).map(
+        lambda name: {"source_path": name}
+    ),
+    "undo": st.builds(lambda most: {"last": most}, st.integers(1, 3)),
+}  # fmt: skip
+
+
+def called(tool: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
+    return CALLS[tool].map(lambda given: (tool, given))
+
+
+any_call = st.one_of([called(tool) for tool in CALLS])
+
+
+def test_every_tool_that_changes_facts_is_tried() -> None:
+    changing = {tool.name for tool in catalog("full").values() if tool.writes}
+
+    assert changing - CALLS.keys() == {"compact"}  # which changes none
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another memory in every format, which knows some of the same names."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    space = open_space(folder / "other.db")
+    call = Caller(space)
+    call("create_entities", entities=[person("Ada", "tall", "sings"), person("Bob", "likes rum"), person("Zoe")])
+    call("create_relations", relations=[link("Ada", "contiene", "Bob"), link("Bob", "knows", "Zoe")])
+    call("add_observations", name="Ada", observations=["tall"], supersedes="sings")
+    call("end_relation", relation_id=3)
+    call("add_reflection", target_type="entity", target_id="Ada", content="good company")
+    for name in ("other.jsonl", "other.mcpmem", "other.mcphistory"):
+        export_memory(space, str(folder / name), Errand())
+    space.close()
+    return folder
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(drawn=st.lists(any_call, min_size=2, max_size=14))
+def test_whatever_was_called_the_last_call_is_taken_back_and_brought_back(
+    elsewhere: Path, drawn: list[tuple[str, dict[str, Any]]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        space = open_space(Path(folder) / "memory.db", roots=(str(elsewhere),))
+        call = Caller(space)
+        states = {0: facts(space.graph())}
+        for tool, given_ in drawn:
+            before, seq = facts(space.graph()), space.graph().seq
+            path = {"source_path": str(elsewhere / given_["source_path"])} if "source_path" in given_ else {}
+            answer = call.desk.call(call.desk.tools[tool], msgspec.json.encode({**given_, **path}), origin="test")
+            assert "inside the server" not in (answer.text or "")
+            now, end = facts(space.graph()), space.graph().seq
+            if answer.is_error or end == seq:
+                assert now == before
+                continue
+            states[end] = now
+            if not seq and given_.get("source_path") == "other.mcphistory":
+                continue  # a new memory took over a history: its calls can be taken back one by one
+            call("undo")
+            assert facts(space.graph()) == before
+            call("undo")
+            assert facts(space.graph()) == now
+        for seq, state in states.items():
+            assert facts(space.graph_at(str(seq))) == state
+        space.settle()
+        assert [finding.text for finding in space.check()] == []
+        now = facts(space.graph())
+        space.close()
+        fresh = open_space(Path(folder) / "memory.db")
+        assert facts(fresh.graph()) == now
+        fresh.close()
 
 
 # ── one by one ───────────────────────────────────────────────────────────────────────────────────
