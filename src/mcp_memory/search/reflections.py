@@ -29,7 +29,7 @@ class ReflectionIndex:
     def __init__(self) -> None:
         self._counts: dict[int, dict[str, int]] = {}
         self._lengths: dict[int, int] = {}
-        self._spread: dict[str, int] = {}
+        self._holders: dict[str, set[int]] = {}  # who says a word: a query looks at no one else
 
     def follow(self, reflections: dict[int, Reflection]) -> None:
         """Take in what is new, and let go of what is gone."""
@@ -37,7 +37,7 @@ class ReflectionIndex:
             return
         for gone in self._counts.keys() - reflections.keys():
             for stem in self._counts.pop(gone):
-                self._spread[stem] -= 1
+                self._holders[stem].discard(gone)
             del self._lengths[gone]
         for new in reflections.keys() - self._counts.keys():
             found = stems(words(reflections[new].content))
@@ -46,7 +46,7 @@ class ReflectionIndex:
                 counts[stem] = counts.get(stem, 0) + 1
             self._counts[new], self._lengths[new] = counts, len(found)
             for stem in counts:
-                self._spread[stem] = self._spread.get(stem, 0) + 1
+                self._holders.setdefault(stem, set()).add(new)
 
     def read(self, query: str, ids: Iterable[int]) -> dict[int, tuple[float, float]]:
         """For each reflection that says a word of the query: BM25, and how much of the query it covers."""
@@ -54,25 +54,21 @@ class ReflectionIndex:
             (word,) for word in dict.fromkeys(words(query))
         ]
         total = len(self._counts)
-        weights = []
-        for kinds in asked:
-            spread = min(sum(self._spread.get(kind, 0) for kind in kinds), total)
-            weights.append(math.log(1 + (total - spread + 0.5) / (spread + 0.5)))
         mean = sum(self._lengths.values()) / total if total else 1.0
-        whole = sum(weights) or 1.0
         found: dict[int, tuple[float, float]] = {}
-        for one in ids:
-            counts = self._counts.get(one, {})
-            dampening = K1 * (1 - B + B * self._lengths.get(one, 0) / (mean or 1.0))
-            score = covered = 0.0
-            for kinds, weight in zip(asked, weights, strict=True):
+        whole = 0.0
+        wanted = set(ids)
+        for kinds in asked:
+            holders = set().union(*(self._holders.get(kind, ()) for kind in kinds))
+            weight = math.log(1 + (total - len(holders) + 0.5) / (len(holders) + 0.5))
+            whole += weight
+            for one in holders & wanted:
+                counts = self._counts[one]
                 often = sum(counts.get(kind, 0) for kind in kinds)
-                if often:
-                    score += weight * often * (K1 + 1) / (often + dampening)
-                    covered += weight
-            if covered:
-                found[one] = score, covered / whole
-        return found
+                dampening = K1 * (1 - B + B * self._lengths[one] / (mean or 1.0))
+                score, covered = found.get(one, (0.0, 0.0))
+                found[one] = score + weight * often * (K1 + 1) / (often + dampening), covered + weight
+        return {one: (score, covered / (whole or 1.0)) for one, (score, covered) in sorted(found.items())}
 
 
 def best(
