@@ -283,10 +283,17 @@ def json_schema_2020_12_tool(graph: Graph, name: str = "") -> Blocks:
     return Blocks([text(name)])
 
 
+def mirrored_argument(graph: Graph, region: str = "") -> Blocks:
+    """Answer with an argument that a header says again."""
+    return Blocks([text(region)])
+
+
 def tools() -> dict[str, Tool]:
     functions = [made for name, made in globals().items() if name.startswith("test_") and callable(made)]
     offered = {function.__name__: Tool(function) for function in functions}
-    return {**offered, "json_schema_2020_12_tool": SchemaTool(json_schema_2020_12_tool)}
+    offered["json_schema_2020_12_tool"] = SchemaTool(json_schema_2020_12_tool)
+    offered["mirrored_argument"] = Tool(mirrored_argument, headers={"region": "Region"})
+    return offered
 
 
 # ── resources and prompts ────────────────────────────────────────────────────────────────────────

@@ -365,6 +365,56 @@ def test_a_resource_is_named_by_its_address(web: Web) -> None:
     assert code(modern(web, body, Mcp_Method="resources/read", Mcp_Name="other")) == -32020
 
 
+def routed(web: Web, arguments: dict[str, Any], **headers: str) -> Answer:
+    body = request("tools/call", 6, name="route", arguments=arguments, _meta=META)
+    return modern(web, body, Mcp_Method="tools/call", Mcp_Name="route", **headers)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({}, {}),
+        ({"region": "eu"}, {"Mcp_Param_Region": "eu"}),
+        ({"region": "eu"}, {"mcp_param_region": " =?base64?ZXU=?= "}),
+        ({"region": "=?base64?ZXU="}, {"Mcp_Param_Region": "=?base64?ZXU="}),
+        ({"region": "é"}, {"Mcp_Param_Region": "=?base64?w6k=?="}),
+        ({"region": ""}, {"Mcp_Param_Region": ""}),
+        ({"floor": 42}, {"Mcp_Param_Floor": "42"}),
+        ({"floor": 42}, {"Mcp_Param_Floor": "42.0"}),
+        ({"open": True}, {"Mcp_Param_Open": "true"}),
+        ({"region": "eu", "floor": 0}, {"Mcp_Param_Region": "eu", "Mcp_Param_Floor": "0"}),
+    ],
+)
+def test_a_header_may_say_an_argument_again(web: Web, arguments: dict[str, Any], headers: dict[str, str]) -> None:
+    answer = routed(web, arguments, **headers)
+
+    assert answer.status == 200, answer.body
+    assert answer.message["result"]["structuredContent"].items() >= arguments.items()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "headers"),
+    [
+        ({"region": "eu"}, {}),
+        ({}, {"Mcp_Param_Region": "eu"}),
+        ({"region": "eu"}, {"Mcp_Param_Region": "us"}),
+        ({"region": "eu"}, {"Mcp_Param_Region": "EU"}),
+        ({"region": "eu"}, {"Mcp_Param_Region": "=?base64?ZXU?="}),
+        ({"region": "eu"}, {"Mcp_Param_Region": "=?base64?ZX!U=?="}),
+        ({"floor": 1}, {"Mcp_Param_Floor": "true"}),
+        ({"floor": 1}, {"Mcp_Param_Floor": "one"}),
+        ({"open": True}, {"Mcp_Param_Open": "1"}),
+        ({"region": ["eu"]}, {"Mcp_Param_Region": "eu"}),
+    ],
+)
+def test_a_header_that_says_otherwise_than_its_argument_is_refused(
+    web: Web, arguments: dict[str, Any], headers: dict[str, str]
+) -> None:
+    refused = routed(web, arguments, **headers)
+
+    assert (refused.status, code(refused), refused.message["id"]) == (400, -32020, 6)
+
+
 def test_a_header_sent_twice_is_refused(shared: Toy) -> None:
     with Web(shared) as web:
         web.connection.putrequest("POST", "/mcp")

@@ -131,9 +131,16 @@ def swell(graph: Graph, size: int) -> dict[str, str]:
     return {"text": "ä" * size}
 
 
+def route(graph: Graph, region: str = "", floor: int = 0, open: bool = False) -> dict[str, Any]:
+    """Answer with arguments that headers say again."""
+    return {"region": region, "floor": floor, "open": open}
+
+
 GATE = threading.Event()
 TOILING = threading.Event()
 TOOLS = {function.__name__: Tool(function) for function in (remember, names, count, sing, toil, shout, swell)}
+ROUTE = Tool(route, headers={"region": "Region", "floor": "Floor", "open": "Open"})
+TOOLS["route"] = ROUTE
 
 
 # ── a client ─────────────────────────────────────────────────────────────────────────────────────

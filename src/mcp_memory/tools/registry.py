@@ -7,7 +7,7 @@ import: a decoder is built at the first call of its tool, schemas when somebody 
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -55,9 +55,11 @@ class Tool:
         scope: str | None = None,
         past: bool = False,
         lengthy: bool = False,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """`scope`: what its caller must be allowed, if that is more than what reading or writing needs.
-        `past`: it can be asked about the graph as it was, by an argument more."""
+        `past`: it can be asked about the graph as it was, by an argument more. `headers`: arguments that a stateless
+        HTTP request says again in a header, for proxies, and the header's name."""
         self.function = function
         self.name: str = function.__name__
         self.family = function.__module__.rpartition(".")[2]
@@ -77,6 +79,7 @@ class Tool:
         self.writes = returns == "Plan" or self.is_errand
         self.scope = scope or ("write" if self.writes else "read")
         self.level = SCOPES.index(self.scope) + 1
+        self.headers = headers or {}
         self.destructive = destructive
         # A reader that may take long, and asks the pace of its thread.
         self.is_lengthy = lengthy or (heavy and self.is_care and not self.writes)
@@ -128,7 +131,10 @@ class Tool:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        return input_schema(self.arguments)
+        schema = input_schema(self.arguments)
+        for argument, header in self.headers.items():
+            schema["properties"][argument]["x-mcp-header"] = header
+        return schema
 
     @cached_property
     def _decoder(self) -> Callable[[bytes | msgspec.Raw], Any]:

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mcp_memory.wire.jsonrpc import Fault, value_of
 
 if TYPE_CHECKING:
     from mcp_memory.wire.http import Request
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 HEADER_MISMATCH = -32020
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+ARGUMENT = "Mcp-Param-"  # and then the name that the tool's schema gives the argument as x-mcp-header
 WRAPPING = (b"=?base64?", b"?=")
 
 
@@ -32,6 +36,36 @@ def mismatch(request: Request, message: Message) -> str | None:
     if isinstance(name, str) and unwrapped(request.header(b"mcp-name")) != name:
         return f"Header mismatch: Mcp-Name is {_shown(request.header(b'mcp-name'))}, the body says {name!r}"
     return None
+
+
+def argument_mismatch(request: Request, message: Message, mirrored: Mapping[str, str]) -> str | None:
+    """What the headers of a call say otherwise than its arguments; `mirrored`: the header of each that has one.
+
+    Both are there and agree, or neither is: a proxy must not go by a value that the call does not have."""
+    params = message.params
+    given = value_of(bytes(params.arguments)) if params is not None and bytes(params.arguments) else {}
+    for argument, header in mirrored.items():
+        key = f"{ARGUMENT}{header}".lower().encode()
+        said = request.headers.get(key)
+        value = given.get(argument) if isinstance(given, dict) else None
+        if said is None and (value is None or isinstance(value, list | dict)):
+            continue
+        if said is None or not _agrees(said, value):
+            name, what = f"{ARGUMENT}{header}", "missing" if said is None else _shown(said)
+            return f"Header mismatch: {name} is {what}, the argument {argument!r} says otherwise"
+    return None
+
+
+def _agrees(said: bytes, value: Any) -> bool:
+    text = unwrapped(said) if said else ""
+    if text is None or value is None or isinstance(value, list | dict):
+        return False
+    if isinstance(value, str):
+        return text == value
+    try:
+        return bool(value_of(text.encode()) == value) and isinstance(value, bool) == (text in ("true", "false"))
+    except Fault:
+        return False
 
 
 def unwrapped(value: bytes) -> str | None:

@@ -26,7 +26,7 @@ from mcp_memory.wire.jsonrpc import (
     fault_in,
     refusal,
 )
-from mcp_memory.wire.mirror import HEADER_MISMATCH, mismatch
+from mcp_memory.wire.mirror import HEADER_MISMATCH, argument_mismatch, mismatch
 from mcp_memory.wire.pages import pages
 from mcp_memory.wire.session import META, UNSUPPORTED_VERSION, Session
 from mcp_memory.wire.tape import Shelf, Tape
@@ -162,9 +162,16 @@ class Endpoint:
             return refused(400, missing, code=INVALID_PARAMS, ident=ident)
         if wrong := mismatch(request, message):
             return refused(400, wrong, code=HEADER_MISMATCH, ident=ident)
+        if message.method == "tools/call" and (wrong := self._wrong_argument(request, message)):
+            return refused(400, wrong, code=HEADER_MISMATCH, ident=ident)
         if message.method == "initialize":
             return refused(404, "Method not found: initialize", code=METHOD_NOT_FOUND, ident=ident)
         return NO_STREAM if message.method == "subscriptions/listen" and not accepted(request)[1] else None
+
+    def _wrong_argument(self, request: Request, message: Message) -> str | None:
+        name = None if message.params is None else message.params.name
+        tool = self.offer.desk.tools.get(name) if isinstance(name, str) else None
+        return argument_mismatch(request, message, tool.headers) if tool is not None and tool.headers else None
 
     def _post_in_session(
         self, request: Request, connection: HttpConnection, message: Message | None, body: bytes
