@@ -48,8 +48,8 @@ MOST_ENCODED = 500
 # Entities whose topics are kept at hand: of 40 observations of 100 letters each, some 6 MB.
 MOST_TOPICS = 1000
 BY_WORDS = ""  # what stands for a model where there is none
-# What giving a text to the model takes, in steps of a pace: a millisecond.
-STEPS_EACH = 1_000
+# What giving a text to the model takes, in steps of a pace: a millisecond. And waiting for it.
+STEPS_EACH, STEPS_OF_WAITING = 1_000, 10_000
 # Texts that the model gets at a time behind the replies: a search waits for no more than that.
 LOT = 64
 
@@ -292,7 +292,9 @@ def _examined(space: Space) -> int:
     if caretaker is None:
         return sys.maxsize
     # Loading a model takes a second or so: nobody waits for that, and the report says what is pending.
-    caretaker.hurry(REPORT_SECONDS if is_ready(space) or chosen_engine(space) is None else 0)
+    if not caretaker.hurry(0) and (is_ready(space) or chosen_engine(space) is None):
+        reached(0, None, "comparing what is new", STEPS_OF_WAITING)
+        caretaker.hurry(REPORT_SECONDS)
     return caretaker.last
 
 

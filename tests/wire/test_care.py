@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from mcp_memory import care
 from mcp_memory.assembly import desk_for
 from mcp_memory.changes import ObservationFlagged, Plan
-from mcp_memory.curation import topics
+from mcp_memory.curation import duplicates, topics
 from mcp_memory.settings import Settings
 from mcp_memory.wire import Offer, Session
 from tests.wire.toy import SERVER, Client
@@ -384,7 +385,7 @@ def test_a_long_look_tells_how_far_it_is(grown: Wire, tool: str) -> None:
     assert {one["progressToken"] for one in told} == {"p"}
     progress = [one["progress"] for one in told]
     assert progress == sorted(set(progress))
-    assert all(one["progress"] <= one["total"] and one["message"] for one in told)
+    assert all(one["progress"] <= one.get("total", 0) and one["message"] for one in told)
     assert not reply["result"].get("isError")
 
 
@@ -408,3 +409,28 @@ def test_a_long_look_can_be_called_off_and_keeps_no_ping_waiting(grown: Wire, mo
 
     assert grown.wait() == []
     assert grown.ask("consolidation_report", {})["summary"]["total_entities"] == 30  # its turn was given back
+
+
+def test_a_report_that_waits_for_flags_keeps_no_ping_waiting(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    wire.create("Ada", "Person", "likes tea", "writes programs")
+    caretaker = wire.space.caretaker
+    assert caretaker is not None and caretaker.hurry(60)
+    begun, go_on = threading.Event(), threading.Event()
+    really = duplicates.matches
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return really(*arguments, **more)
+
+    monkeypatch.setattr(duplicates, "matches", slow)
+    monkeypatch.setattr(care, "REPORT_SECONDS", 60)
+    wire.ask("add_observations", {"name": "Ada", "observations": ["Ada likes tea"]})
+    wire.sent.clear()
+    assert Client.send(wire, "tools/call", "long", name="consolidation_report", arguments={}) == []
+    assert begun.wait(60)
+
+    assert Client.send(wire, "ping", 7) == [{"jsonrpc": "2.0", "id": 7, "result": {}}]
+    go_on.set()
+    (reply,) = wire.wait()
+    assert reply["result"]["structuredContent"]["summary"]["flagged_observations_count"] == 1
