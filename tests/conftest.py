@@ -14,6 +14,9 @@ from mcp_memory.desk import Desk
 from mcp_memory.facts import Limits
 from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
+from tests.alone import pytest_runtest_protocol
+
+__all__ = ["pytest_runtest_protocol"]  # a hook: pytest finds it here
 
 # What a test has to tell a person, by `record_property`: printed when all tests are done, whichever process ran it.
 FIGURES = "figures"

@@ -24,6 +24,8 @@ from tests.wire.network import PATIENCE, Server, Toy, Web, call, real, request, 
 from tests.wire.test_http_wire import House as HouseOfTests
 from tests.wire.test_http_wire import Raw, in_house, post
 
+pytestmark = pytest.mark.alone
+
 TOKEN = "a-token-of-some-length"
 BEARER = f"Authorization: Bearer {TOKEN}\r\n"
 WITNESS = Path(__file__).with_name("witness.py")
