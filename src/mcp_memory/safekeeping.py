@@ -19,7 +19,7 @@ from mcp_memory.space import Space
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.onefile import OneFile
 from mcp_memory.stores.store import StoreFault, StoreFull
-from mcp_memory.stores.wholefile import flush_to_disk
+from mcp_memory.stores.wholefile import flush_folder, flush_to_disk
 
 ENDING = ".backup"
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -55,7 +55,7 @@ def back_up(path: str, place: str | None = None, keep: int | None = None) -> tup
     with _partial(aim) as partial:
         _copy(kind, path, partial)
         kept = examine(kind, partial)._replace(path=aim)
-        os.replace(partial, aim)
+        _name(partial, aim)
     return kept, [] if keep is None else _rotate(path, os.path.dirname(aim), keep)
 
 
@@ -77,7 +77,7 @@ def restore(file: str, path: str) -> Restored:
         _copy_now(kind, file, partial)
         kept = examine(kind, partial, file)._replace(path=path)
         before = _set_aside(kind, path) if there else None
-        os.replace(partial, path)
+        _name(partial, path)
     return Restored(kept, before)
 
 
@@ -98,7 +98,7 @@ def _set_aside(kind: str, path: str) -> str:
                 store.close()
         for ending in ("-wal", ""):  # the first only of a database that could not be opened
             if os.path.exists(partial + ending):
-                os.replace(partial + ending, place + ending)
+                _name(partial + ending, place + ending)
     return place
 
 
@@ -191,6 +191,12 @@ def _partial(aim: str) -> Iterator[str]:
         for left in glob.glob(f"{glob.escape(partial)}*"):
             with suppress(OSError):
                 os.remove(left)
+
+
+def _name(partial: str, aim: str) -> None:
+    """What was written gets its name, and that is on the disk before anything else is removed or replaced."""
+    os.replace(partial, aim)
+    flush_folder(os.path.dirname(aim))
 
 
 # ── names ────────────────────────────────────────────────────────────────────────────────────────

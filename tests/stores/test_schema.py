@@ -111,10 +111,16 @@ def test_times_default_to_now_in_utc(column: str, live: apsw.Connection) -> None
         ("cache_size", -64_000),
         ("temp_store", 2),
         ("foreign_keys", 1),
+        ("checkpoint_fullfsync", 1),
     ],
 )
 def test_every_connection_has_the_documented_pragmas(pragma: str, value: Any, live: apsw.Connection) -> None:
     assert live.execute(f"pragma {pragma}").get == value
+
+
+def test_with_sync_a_commit_waits_until_the_drive_has_it(tmp_path: Path) -> None:
+    with closing(connect(str(tmp_path / "memory.db"), "sync")) as connection:
+        assert [connection.execute(f"pragma {pragma}").get for pragma in ("synchronous", "fullfsync")] == [2, 1]
 
 
 def test_deleting_an_entity_takes_everything_of_it_along(live: apsw.Connection) -> None:

@@ -22,6 +22,12 @@ PRAGMAS = (
     # A checkpoint inside a commit costs tens of milliseconds; ours run in quiet moments. This one is
     # a net for the day nothing is ever quiet: 40 MB of WAL.
     "PRAGMA wal_autocheckpoint = 10000",
+    # macOS: what is flushed before the file is written over must have left the drive's own memory too.
+    "PRAGMA checkpoint_fullfsync = ON",
+)
+SYNC_PRAGMAS = (
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",  # the same for every commit; other systems flush through the drive anyway
 )
 
 
@@ -36,10 +42,8 @@ def connect(
         connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
         if examine is not None:
             examine(connection, path)
-        for pragma in PRAGMAS:
+        for pragma in (*PRAGMAS, *(SYNC_PRAGMAS if durability == "sync" else ())):
             connection.execute(pragma).get  # noqa: B018  (reading the answer runs the statement to its end)
-        if durability == "sync":
-            connection.execute("PRAGMA synchronous = FULL")
     except BaseException:
         discard(connection)
         raise
