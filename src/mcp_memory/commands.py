@@ -199,6 +199,9 @@ COMMANDS = {
             "minutes": Option(
                 "Stop after so long in any case. [default: 30]", "X", Annotated[float, Meta(gt=0)], "a number above 0"
             ),
+            "at_once": Option(
+                "So many targets at the same time. [default: as many as there are processors]", "N", Count
+            ),
             "server": Option(
                 "Another server too, by its command line. {file} in it stands for the memory file.", "COMMAND"
             ),

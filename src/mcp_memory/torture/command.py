@@ -8,7 +8,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -31,6 +34,7 @@ def torture(
     faults: tuple[str, ...] = FAULTS,
     seed: int | None = None,
     minutes: float = 30.0,
+    at_once: int | None = None,
     server: str = "",
     file_variable: str = "",
     file_name: str = "memory.json",
@@ -47,7 +51,8 @@ def torture(
     folder = tempfile.mkdtemp(prefix="mcp-memory-torture-")
     scores: list[Score] = []
     try:
-        _torture_each(targets, Plan(rounds, processes, calls, faults), folder, chosen, minutes * 60, scores)
+        plan = Plan(rounds, processes, calls, faults)
+        scores = _torture_all(targets, plan, folder, chosen, minutes * 60, at_once or os.cpu_count() or 1)
     finally:
         if not any(score.evidence for score in scores):
             shutil.rmtree(folder, ignore_errors=True)
@@ -78,21 +83,41 @@ def _targets(
     return targets
 
 
-def _torture_each(
-    targets: list[Target], plan: Plan, folder: str, seed: int, seconds: float, scores: list[Score]
-) -> None:
-    deadline = time.monotonic() + seconds
-    progress = Progress(plan.rounds)
-    for number, target in enumerate(targets):
-        # Whoever comes later gets a fair share of what is left of the time.
-        share = (deadline - time.monotonic()) / (len(targets) - number)
-        place = os.path.join(folder, f"{number}-{target.file}")
-        siege = Siege(target, plan, place, random.Random(f"{seed} {number}"))
+class Deadline:
+    """When it is enough: at a time, or when somebody asks for the end."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self._is_asked_for = threading.Event()
+
+    def now(self) -> None:
+        self._is_asked_for.set()
+
+    def share(self, seconds: float) -> Callable[[], bool]:
+        """Is it over, for who may take so long from now on?"""
+        until = min(time.monotonic() + seconds, self._until)
+        return lambda: self._is_asked_for.is_set() or time.monotonic() > until
+
+
+def _torture_all(
+    targets: list[Target], plan: Plan, folder: str, seed: int, seconds: float, at_once: int
+) -> list[Score]:
+    places = min(at_once, len(targets))
+    deadline, progress = Deadline(seconds), Progress(plan.rounds)
+    fair = seconds * places / len(targets)
+
+    def torture_one(number: int, target: Target) -> Score:
+        chance = random.Random(f"{seed} {number}")
+        siege = Siege(target, plan, os.path.join(folder, f"{number}-{target.file}"), chance)
+        return siege.run(deadline.share(fair), progress)
+
+    with ThreadPoolExecutor(places) as threads:
         try:
-            scores.append(siege.score)
-            siege.run(time.monotonic() + share, progress)
+            scores = [*threads.map(torture_one, range(len(targets)), targets)]
         finally:
-            siege.close()
+            deadline.now()  # whoever is still at it finishes the round
             progress.end()
-        if siege.score.rounds < plan.rounds:
-            print(f"{target.name}: stopped after {siege.score.rounds} rounds; see --minutes.", file=sys.stderr)
+    for score in scores:
+        if score.rounds < plan.rounds:
+            print(f"{score.target}: stopped after {score.rounds} rounds; see --minutes.", file=sys.stderr)
+    return scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -62,19 +63,28 @@ def troubles(scores: list[Score]) -> list[str]:
 
 
 class Progress:
-    """How far it is: a line that changes where somebody looks on, one now and then elsewhere."""
+    """How far all are: a line that changes where somebody looks on, one now and then elsewhere."""
 
     def __init__(self, rounds: int) -> None:
         self._rounds = rounds
         self._is_terminal = sys.stderr.isatty()
         self._told_at = time.monotonic()
+        self._lock = threading.Lock()
+        self._scores: dict[int, Score] = {}
 
     def __call__(self, score: Score) -> None:
-        now = time.monotonic()
-        if not self._is_terminal and now - self._told_at < EVERY_SECONDS:
-            return
-        self._told_at = now
-        text = f"{score.target}: round {score.rounds} of {self._rounds}, {score.kills} killed, {score.lost} lost"
+        with self._lock:
+            self._scores[id(score)] = score
+            now = time.monotonic()
+            if self._is_terminal or now - self._told_at >= EVERY_SECONDS:
+                self._told_at = now
+                self._tell()
+
+    def _tell(self) -> None:
+        each = (
+            f"{one.target} {one.rounds}" + (f" ({one.lost} lost)" if one.lost else "") for one in self._scores.values()
+        )
+        text = f"Rounds, of {self._rounds}: {', '.join(each)}"
         if self._is_terminal:
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
         else:

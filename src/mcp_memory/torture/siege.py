@@ -55,13 +55,13 @@ class Siege:
         self._said: list[str] = []  # by the servers of this file, until they ended
         self._place: Place | None = None
 
-    def run(self, until: float, tell: Callable[[Score], None]) -> Score:
+    def run(self, is_over: Callable[[], bool], tell: Callable[[Score], None]) -> Score:
         """All rounds, or as many as there is time for."""
         began = time.monotonic()
         try:
-            while self.score.rounds < self.plan.rounds and time.monotonic() < until:
+            while self.score.rounds < self.plan.rounds and not is_over():
                 left = min(ROUNDS_OF_A_FILE, self.plan.rounds - self.score.rounds)
-                self._torture_a_file(left, until, tell)
+                self._torture_a_file(left, is_over, tell)
         finally:
             self.close()
             self.score.seconds = round(time.monotonic() - began, 1)
@@ -78,7 +78,7 @@ class Siege:
 
     # ── one file ─────────────────────────────────────────────────────────────────────────────────
 
-    def _torture_a_file(self, rounds: int, until: float, tell: Callable[[Score], None]) -> None:
+    def _torture_a_file(self, rounds: int, is_over: Callable[[], bool], tell: Callable[[Score], None]) -> None:
         self._files += 1
         self._place = place = Place(os.path.join(self._folder, f"file-{self._files}"), self.target.file)
         # What is flushed is copied at each flush, so every other file goes without.
@@ -95,7 +95,7 @@ class Siege:
         self._promises.collect()
         goes_on = True
         for _ in range(rounds):
-            if time.monotonic() > until or not goes_on:
+            if is_over() or not goes_on:
                 break
             goes_on = self._round(place)
             self.score.rounds += 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
@@ -23,6 +24,8 @@ from mcp_memory.torture.victim import Fate
 from mcp_memory.torture.weather import Weather
 
 KILL, FULL, FAILING, SLOW, CLOCK, POWER = FAULTS = ("kill", "full", "failing", "slow", "clock", "power")
+# Several targets may be tortured at once, and SQLite has one file system for all of this process.
+ONE_AT_A_TIME = threading.Lock()
 FILES = {"sqlite": "memory.db", "journal": "memory.mcpmem", "jsonl": "memory.jsonl"}
 
 
@@ -105,7 +108,7 @@ class Ours:
         weather.write(place.weather)
 
     def look(self, place: Place) -> Look:
-        with _remembered(place):
+        with ONE_AT_A_TIME, _remembered(place):
             return self._look(place)
 
     def _look(self, place: Place) -> Look:
