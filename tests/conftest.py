@@ -66,6 +66,17 @@ def snapshot(space: Space) -> Any:
     return msgspec.to_builtins((list(graph.by_id.values()), list(graph.relations.values()), graph.seq))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def searches_have_time() -> Iterator[None]:
+    """A search waits for what lacks its vector as long as it takes here, so that no answer depends on what else the
+    machine does. That the wait has an end is for the servers of tests/crash/test_meaning.py to show."""
+    patched = pytest.MonkeyPatch()
+    patched.setattr("mcp_memory.meaning.FIRST_SECONDS", 60.0)
+    patched.setattr("mcp_memory.meaning.SECONDS", 60.0)
+    yield
+    patched.undo()
+
+
 @pytest.fixture(params=STORES)
 def memory_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Where a memory is kept, of each kind of store in turn."""

@@ -42,6 +42,7 @@ class Meaning:
         self._made: Changeover | None = None
         self._starter: threading.Thread | None = None
         self._closing = threading.Event()
+        self._has_news = False
 
     def changeover(self) -> Changeover | None:
         """The vectors, and what happens when the model changes. None where there is no model."""
@@ -96,14 +97,39 @@ class Meaning:
         """Something was written: see to it soon."""
         if self._made is not None:
             self._made.nudge()
-        elif self.follows_writes and self._starter is None and self.model != "none":
+        else:
+            self._has_news = True
+            self._start_soon()
+
+    def catch_up(self) -> None:
+        """A memory was opened: finish soon what a process that was killed had begun."""
+        if self._is_kept and self._made is None:
+            self._start_soon()
+
+    def _start_soon(self) -> None:
+        if self.follows_writes and self._starter is None and self.model != "none":
             self._starter = threading.Thread(target=self._start, name="embedding starter", daemon=True)
             self._starter.start()
 
     def _start(self) -> None:
-        if not self._closing.wait(QUIET_SECONDS) and self.changeover() is not None:
+        if self._closing.wait(QUIET_SECONDS):
+            return
+        self._starter = None  # a write from here on starts another one
+        if (self._has_news or self._is_behind()) and self.changeover() is not None:
             with self._space.reading() as graph:
                 self.fresh(graph)
+
+    def _is_behind(self) -> bool:
+        """Were there texts without a vector when nobody looked after them any more? Loads no model to find out."""
+        from mcp_memory.embedding import engine
+        from mcp_memory.stores.vectors import vectors_of
+
+        chosen = engine(self.model)
+        if chosen is None:
+            return False
+        with self._space.reading() as graph:
+            seq = graph.seq
+        return vectors_of(self._space.store).is_behind(chosen.stamp, seq)
 
     def close(self) -> None:
         self._closing.set()

@@ -615,6 +615,8 @@ class Space:
             self.caretaker = Caretaker(self, kept) if kept is not None else None
         if self.caretaker is not None:
             self.caretaker.follow(graph)
+        if graph.seq:
+            self.meaning.catch_up()
 
     def _wait_for_flags(self) -> None:
         """Give what was written a moment ago its flags, if that is a matter of a moment."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
@@ -90,6 +91,14 @@ TINY = Model(
     licence="none",
     languages="a dozen words",
 )
+
+
+def put_tiny(folder: Path) -> Path:
+    """Its files in this folder, as if they had been downloaded."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in FILES.items():
+        (folder / name.rpartition("/")[2]).write_bytes(content)
+    return folder
 
 
 class Hub(ThreadingHTTPServer):

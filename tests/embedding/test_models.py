@@ -18,7 +18,7 @@ from mcp_memory.embedding.models import DOWNLOADABLE, EMBEDDED, MODELS, cache_fo
 from mcp_memory.server import main
 from tests.conftest import Caller, Refused, person
 from tests.embedding import questions
-from tests.embedding.hub import DIMENSION, FILES, TINY, Hub, serving
+from tests.embedding.hub import DIMENSION, FILES, TINY, Hub, put_tiny, serving
 
 # The package gives this module's name to the function in it.
 engines = import_module("mcp_memory.embedding.engine")
@@ -52,13 +52,6 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return code, *capfd.readouterr()
 
     return run
-
-
-def put_tiny(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in FILES.items():
-        (folder / name.rpartition("/")[2]).write_bytes(content)
-    return folder
 
 
 # ── fetching ─────────────────────────────────────────────────────────────────────────────────────

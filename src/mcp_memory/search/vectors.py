@@ -61,6 +61,9 @@ class VectorHome(Protocol):
         """Put these down, all or nothing; what is there already stays. Those of entities and reflections also in
         the tables that are documented for them, which is all there is to do for rows that are not new."""
 
+    def note_complete(self, stamp: str, seq: int) -> None:
+        """Write down that everything up to this entry of the feed has its vector."""
+
     def sweep(self, stamp: str, living: Collection[int]) -> int:
         """Throw away vectors of texts that are no more; how many."""
 
@@ -185,6 +188,7 @@ class Vectors:
         self._worker: threading.Thread | None = None
         self._absent: set[int] = set()  # keys that were looked up in vain
         self._news = 0  # kept since the last sweep
+        self._complete = self._noted = -1  # the entry of the feed up to which every text has its vector
 
     @property
     def stamp(self) -> str:
@@ -327,6 +331,8 @@ class Vectors:
                 with self._done:
                     is_more = bool(self._later)
                     self._follow_entities(graph)
+                    if not self.pending():
+                        self._complete = graph.seq
                     self._done.notify_all()
                 return is_more
         vectors = self._kept(lot) if lot.texts is None else self._encoded(lot, lot.texts)
@@ -392,6 +398,9 @@ class Vectors:
                 swept = self._home.sweep(self.stamp, living)
                 log.debug("%d vectors of texts that are no more were thrown away", swept)
         self._write_map()
+        if self._complete != self._noted:
+            self._home.note_complete(self.stamp, self._complete)
+            self._noted = self._complete
         if self.on_complete is not None:
             self.on_complete()
 

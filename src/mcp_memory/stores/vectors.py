@@ -55,9 +55,10 @@ class KeptVectors:
     def __init__(
         self, place: Place, settle: Callable[[], None], may_write: bool = True, mapped: VectorMap | None = None
     ) -> None:
-        """`settle` brings the documented tables up to the feed. `mapped`: where facts keep their ids, a file in
-        which the rows of a large space are mapped."""
+        """`settle` brings the documented tables up to the feed. `mapped`: where there is a feed and facts keep their
+        ids, a file in which the rows of a large space are mapped."""
         self._map = mapped
+        self._has_feed = mapped is not None
         self._place = place
         self._settle = settle
         self._may_write = may_write
@@ -108,6 +109,19 @@ class KeptVectors:
             self._map.write(stamp, dimension, rows, pieces)
 
     # ── models ───────────────────────────────────────────────────────────────────────────────────
+
+    def note_complete(self, stamp: str, seq: int) -> None:
+        if self._may_write and self._has_feed:
+            with self._place.writing() as connection:
+                connection.execute(SQL.note_complete, (f"{stamp} {seq}",))
+
+    def is_behind(self, stamp: str, seq: int) -> bool:
+        """Did something lack its vector when this was the last entry of the feed? Costs a look at one row; where
+        there is no feed only looking at every text could tell, which the first search does."""
+        with self._place.reading() as connection:
+            return (
+                self._has_feed and connection is not None and connection.execute(SQL.complete).get != f"{stamp} {seq}"
+            )
 
     def stamps(self) -> dict[str, int]:
         with self._place.reading() as connection:

@@ -42,6 +42,14 @@ delete from text_vectors where rowid in (select rowid from text_vectors where mo
 -- forget_model --
 delete from vector_models where id = ?
 
+-- note_complete --
+-- The model, and the entry of the feed up to which everything has its vector.
+insert into db_metadata (key, value) values ('embedded_until', ?)
+on conflict (key) do update set value = excluded.value
+
+-- complete --
+select value from db_metadata where key = 'embedded_until'
+
 -- shown_by --
 -- The model whose vectors stand in the documented tables.
 select value from db_metadata where key = 'embedding_model'
