@@ -21,6 +21,9 @@ Floats: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 THREADS = ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS")
 
 
+_module: list[Any] = []  # once it is there: it is asked for many times in a search
+
+
 def has_numpy() -> bool:
     """Can there be vectors at all? Without numpy (mcp-memory-slim) everything goes by words."""
     return sys.modules.get("numpy") is not None or find_spec("numpy") is not None
@@ -28,11 +31,13 @@ def has_numpy() -> bool:
 
 def numpy() -> Any:
     """The module. A number of threads that the user has chosen is left as it is."""
-    for variable in THREADS:
-        os.environ.setdefault(variable, "1")
-    import numpy as module
+    if not _module:
+        for variable in THREADS:
+            os.environ.setdefault(variable, "1")
+        import numpy as module
 
-    return module
+        _module.append(module)
+    return _module[0]
 
 
 Scan = Callable[[Any, Any], Any]

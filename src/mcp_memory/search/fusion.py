@@ -6,7 +6,7 @@ no text score knows. docs/ranking.md has what was measured, and docs/decisions/0
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import sqrt
+from math import isnan
 from typing import NamedTuple
 
 from mcp_memory.search.passages import Array, Passages, np, pair
@@ -14,10 +14,12 @@ from mcp_memory.search.passages import Array, Passages, np, pair
 # Shares of the two, and what the cues add. All of it measured on dialogues and flat around these values.
 WORDS, MEANING = 0.5, 0.4
 NAMED = 0.2  # said by, or about, somebody the question names
-TIMELY = 0.2  # tells a time to a question that asks for one
+TIMELY = 0.15  # tells a time to a question that asks for one
 ANSWERS = 0.15  # said right after something was asked, as far as the asking fits
 ASKS = 0.05  # taken from what itself asks
 WHOLE = WORDS + MEANING + NAMED + TIMELY + ANSWERS
+# How much less the words count where even the best passage says few of them.
+PROOF = 0.75
 # The window of an observation's meaning, by distance: each neighbour counts as much as itself.
 WINDOW = (-3, -2, -1, 1, 2)
 WINDOW_SHARE = 2.0  # the window counts so much more than the observation alone
@@ -32,11 +34,14 @@ class Said(NamedTuple):
     possible: float  # what a passage would get that said all of it
 
     @property
+    def covered(self) -> float:
+        """How much of that the best one gets, 0 to 1."""
+        return min(1.0, self.highest / self.possible) if self.possible else 0.0
+
+    @property
     def factor(self) -> float:
         """The best passage gets the more, the more of the question it says: one common word proves little."""
-        if not self.highest:
-            return 0.0
-        return WORDS * sqrt(min(1.0, self.highest / self.possible) if self.possible else 1.0) / self.highest
+        return WORDS * self.covered**PROOF / self.highest if self.highest else 0.0
 
 
 class Meant(NamedTuple):
@@ -51,39 +56,40 @@ class Meant(NamedTuple):
         return MEANING / span if span > 1e-6 and self.highest > 0 else 0.0
 
 
-def windowed(passages: Passages, cosines: Array) -> Array:
-    """What observations mean together with their neighbours; nan stays nan and adds nothing.
+def windowed(passages: Passages, cosines: Array, is_whole: bool) -> Array:
+    """What observations mean together with their neighbours; nan stays nan and adds nothing. `is_whole`: there is none.
 
     The vector of a window is the sum of its vectors; the product with a sum is the sum of the products."""
-    if all(joined is None for joined in passages.joins.values()):
+    if not passages.joins:
         return cosines
-    known = ~np.isnan(cosines)
-    is_whole = bool(known.all())
-    own = cosines if is_whole else np.where(known, cosines, np.float32(0))
+    known = None if is_whole else ~np.isnan(cosines)
+    own = cosines if known is None else np.where(known, cosines, np.float32(0))
     total, weight = own.copy(), np.ones(len(own), np.float32)
     for distance in WINDOW:
-        joined = passages.joins[distance]
-        if joined is not None:
+        if distance in passages.joins:
             here, there = pair(len(own), distance)
-            share = joined[here] if is_whole else joined[here] * known[there]
+            share = passages.joins[distance][here]
+            if known is not None:
+                share = share * known[there]
             total[here] += share * own[there]
             weight[here] += share
-    total *= WINDOW_SHARE
     total /= weight
+    total *= np.float32(WINDOW_SHARE)
     total += own
     total /= np.float32(1 + WINDOW_SHARE)
-    return total if is_whole else np.where(known, total, np.float32(np.nan))
+    return total if known is None else np.where(known, total, np.float32(np.nan))
 
 
 def meant(meanings: Sequence[Array]) -> Meant:
     """Of all passages that may be found and have a vector."""
     count, total, highest = 0, 0.0, 0.0
     for some in meanings:
-        known = some[~np.isnan(some)]
-        if len(known):
-            count += len(known)
-            total += float(known.sum())
-            highest = max(highest, float(known.max()))
+        if len(some):
+            best = float(some.max())
+            if isnan(best):
+                some = some[~np.isnan(some)]
+                best = float(some.max(initial=0.0))
+            count, total, highest = count + len(some), total + float(some.sum()), max(highest, best)
     return Meant(total / (count + SUPPOSED), highest)
 
 
@@ -98,17 +104,24 @@ def fused(
 ) -> Array:
     """A score for each passage, 0 to about 1; 0 where neither words nor meaning say anything."""
     total = words * np.float32(said.factor)
-    answers = np.zeros(len(total), np.float32)
-    answers[1:] = total[:-1] * passages.answers[1:]
+    replies = None
+    if passages.answers is not None and said.factor:
+        replies = total[:-1] * passages.answers
     if meaning is not None and meant.factor:
-        near = (meaning - np.float32(meant.mean)) * np.float32(meant.factor)
-        np.nan_to_num(near, copy=False)
-        total += np.maximum(near, 0, out=near)
-    found = total > 0
-    total += answers * np.float32(ANSWERS / WORDS)
+        near = meaning - np.float32(meant.mean)
+        np.fmax(near, np.float32(0), out=near)  # of nan and 0 it takes the number
+        near *= np.float32(meant.factor)
+        total += near
+    nothing = total <= 0
+    if replies is not None:
+        replies *= np.float32(ANSWERS / WORDS)
+        total[1:] += replies
     if named is not None:
         total += np.float32(NAMED) * named
     if is_about_time:
         total += np.float32(TIMELY) * passages.timely
-    total -= np.float32(ASKS) * passages.questions
-    return np.where(found, np.maximum(total, np.float32(1e-6)), np.float32(0))
+    if passages.questions is not None:
+        total -= np.float32(ASKS) * passages.questions
+        np.maximum(total, np.float32(1e-6), out=total)
+    total[nothing] = 0
+    return total

@@ -27,6 +27,18 @@ class Lot:
         self.passages = passages
         self.alive: Array | None = None  # of each row; None: all of them
         self.hidden = 0
+        self.length = float(passages.lengths.sum())  # of all that count
+
+    def __len__(self) -> int:
+        return len(self.passages) - self.hidden
+
+    def says(self, stem: str) -> tuple[int, int]:
+        """How many passages say it, and how many have it in their title."""
+        rows, slots = self.passages.saying(stem)
+        if self.alive is None:
+            return len(rows), int(self.passages.counts[slots].sum())
+        titled = self.passages.rows_of(slots)
+        return int(np.count_nonzero(self.alive[rows])), int(np.count_nonzero(self.alive[titled]))
 
     def hide(self, owners: Sequence[int]) -> None:
         rows = self.passages.rows_of(self.passages.places_of(owners))
@@ -36,11 +48,12 @@ class Lot:
             self.alive = np.ones(len(self.passages), bool)
         self.alive[rows] = False
         self.hidden = len(self.passages) - int(np.count_nonzero(self.alive))
+        self.length = float(self.passages.lengths[self.alive].sum())
 
     def living(self) -> list[int]:
         """The entities that still count here."""
         if self.alive is None:
-            return [int(owner) for owner in self.passages.owners]
+            return list(self.passages.owners.tolist())
         kept: list[int] = self.passages.owners[np.unique(self.passages.slot[self.alive])].tolist()
         return kept
 
@@ -77,7 +90,7 @@ class PassageIndex:
         while len(self._lots) > 1 and size > LIKE_SIZE * len(self._lots[-1].passages):
             last = self._lots.pop()
             wanted |= set(last.living())
-            size += len(last.passages) - last.hidden
+            size += len(last)
         found = [self._graph.by_id.get(entity_id) for entity_id in sorted(wanted)]
         packed = Passages(entity for entity in found if entity is not None and not entity.is_placeholder)
         if len(packed):
@@ -86,21 +99,21 @@ class PassageIndex:
     # ── what a question needs to know of all of them ─────────────────────────────────────────────
 
     def __len__(self) -> int:
-        return sum(len(lot.passages) - lot.hidden for lot in self.lots())
+        return sum(map(len, self.lots()))
 
     def mean_length(self) -> float:
         """Of all passages."""
-        total = sum(float(lot.passages.lengths.sum()) for lot in self._lots)
-        return (total / (sum(len(lot.passages) for lot in self._lots) or 1)) or 1.0
-
-    def rarity(self, stem: str) -> float:
-        """How much it says that a passage says this: 0 if all do."""
-        total = sum(len(lot.passages) for lot in self._lots)
-        said = min(self.says(stem), total)
-        return math.log(1 + (total - said + 0.5) / (said + 0.5))
+        return (sum(lot.length for lot in self._lots) / (sum(map(len, self._lots)) or 1)) or 1.0
 
     def says(self, stem: str) -> int:
-        return sum(lot.passages.says(stem) for lot in self._lots)
+        """How many passages say it, or have it in their title if none does."""
+        said, titled = map(sum, zip(*(lot.says(stem) for lot in self._lots), strict=True))
+        return said or titled
+
+    def rarity(self, said: int) -> float:
+        """What it proves that a passage says what so many do: 0 if all do."""
+        total = sum(map(len, self._lots))
+        return math.log(1 + (total - said + 0.5) / (said + 0.5))
 
     def kin(self, stem: str) -> list[str]:
         """The stems that begin like one that nobody says."""

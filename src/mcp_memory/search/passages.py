@@ -10,6 +10,8 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import repeat
 from typing import Any
 
 from mcp_memory.embedding.numerics import numpy
@@ -26,6 +28,8 @@ Array = Any
 # How much the words of a neighbour count, by its distance; those of the entity's name and type.
 NEIGHBOURS = ((-3, 0.2), (-2, 0.4), (-1, 0.6), (1, 0.4), (2, 0.2))
 NAME_WEIGHT = 0.5
+# Beside what nobody is quoted with: facts stand side by side, and are not answers to each other.
+WRITTEN = 0.25
 # Observations of more words than this stand alone, and are nobody's context.
 SPEAKS_FOR_ITSELF = 60
 K1, B = 1.2, 0.5
@@ -35,6 +39,14 @@ SPEAKER = re.compile(r"([^\W\d_][\w .'-]{0,30}): ")
 FEWEST_LETTERS, ENDING, MOST_KIN = 4, 2, 16
 # From this share of all rows on, a word is looked at in every row at once.
 OFTEN = 16
+
+
+class Numbers(dict[str, int]):
+    """A number for each word, in the order in which they come. Ask with `get` for what may not be there."""
+
+    def __missing__(self, word: str) -> int:
+        number = self[word] = len(self)
+        return number
 
 
 class Names:
@@ -77,11 +89,13 @@ class Passages:
         self.kinds: dict[str, int] = {}
         self.statuses: dict[str, int] = {}
         self._known: dict[str, frozenset[str]] = {}
-        self._stems: dict[str, int] = {}
+        self._stems = Numbers()
         self._said, self._said_at = array("i"), array("i")
         self._titles, self._titled = array("i"), array("i")
-        ids, owners, starts, status, who, timely, asks, size, kind, written = (array(code) for code in "qqiiibbiiq")
-        columns = (ids, who, timely, asks, size, kind, written)
+        ids, owners, starts, status, who, timely, asks, size, kind, written, spoken = (
+            array(code) for code in "qqiiibbiiqb"
+        )
+        columns = (ids, who, timely, asks, size, kind, written, spoken)
         for entity in entities:
             owners.append(entity.id)
             starts.append(len(ids))
@@ -91,9 +105,11 @@ class Passages:
                     column.append(value)
         self.ids, self.owners = _array(ids), _array(owners)
         self.starts, self.status = _array(starts), _array(status)
-        self.who, self.timely = _array(who), _array(timely) > 0
-        self.asks, self.questions = _array(asks) > 0, _array(asks) > 1  # asks something, and ends with that
-        self.kind, self.written = _array(kind), _array(written)
+        self.who, self.timely = _array(who), (_array(timely) > 0).astype(np.float32)
+        self.asks = _array(asks) > 0
+        # Ends with a question; None if none does.
+        self.questions = (_array(asks) > 1).astype(np.float32) if (_array(asks) > 1).any() else None
+        self.kind, self.written, self.spoken = _array(kind), _array(written), _array(spoken) > 0
         self.counts = np.diff(self.starts, append=len(self.ids))
         self.slot = np.repeat(np.arange(len(self.owners), dtype=np.int32), self.counts)
         self.is_simple = len(self.owners) == len(self.ids)  # one passage for each entity
@@ -101,6 +117,11 @@ class Passages:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def is_whole(self) -> bool:
+        """Had all of them their vectors when they were last looked up?"""
+        return self.seats.known + self.bare_seats.known == len(self)
 
     # ── packing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -112,24 +133,23 @@ class Passages:
         if not active:
             self._say(title, first)
             number = self.names.number(name)
-            return [(0, number, 0, 0, len(title), -1, _seconds(entity.updated_at))]
-        for stem in title:
-            self._titles.append(self._stems.setdefault(stem, len(self._stems)))
-            self._titled.append(slot)
+            return [(0, number, 0, 0, len(title), -1, _seconds(entity.updated_at), 0)]
+        self._titles.extend(map(self._stems.__getitem__, title))
+        self._titled.extend(repeat(slot, len(title)))
         return [self._row(seen, row, name) for row, seen in enumerate(active, first)]
 
     def _row(self, seen: Observation, row: int, name: frozenset[str]) -> tuple[int, ...]:
         said = words(seen.text)
         self._say(stems(said), row)
-        who = self.names.number(self._speaker(seen.text) or name)
+        speaker = self._speaker(seen.text)
+        who = self.names.number(speaker or name)
         kind = self.kinds.setdefault(seen.kind, len(self.kinds))
         asks = (2 if seen.text.rstrip().endswith("?") else 1) if "?" in seen.text else 0
-        return seen.id, who, tells_when(said), asks, len(said), kind, _seconds(seen.created_at)
+        return seen.id, who, tells_when(said), asks, len(said), kind, _seconds(seen.created_at), speaker is not None
 
-    def _say(self, found: Iterable[str], row: int) -> None:
-        for stem in found:
-            self._said.append(self._stems.setdefault(stem, len(self._stems)))
-            self._said_at.append(row)
+    def _say(self, found: Collection[str], row: int) -> None:
+        self._said.extend(map(self._stems.__getitem__, found))
+        self._said_at.extend(repeat(row, len(found)))
 
     def _speaker(self, text: str) -> frozenset[str] | None:
         """The words of the name before the colon, where somebody is quoted."""
@@ -145,11 +165,11 @@ class Passages:
     def _pack(self, size: Array) -> None:
         total = len(self)
         is_short = size <= SPEAKS_FOR_ITSELF
-        self.joins = {distance: self._joined(is_short, distance) for distance, _ in NEIGHBOURS}
-        self.answers = np.zeros(total, bool)  # said right after something was asked
-        before = self.joins[-1]
-        if before is not None:
-            self.answers[1:] = (before[1:] > 0) & self.asks[:-1]
+        found = {distance: self._joined(is_short, distance) for distance, _ in NEIGHBOURS}
+        self.joins = {distance: joined for distance, joined in found.items() if joined is not None}
+        before = self.joins.get(-1)
+        # Said right after something was asked; None if nothing is.
+        self.answers = None if before is None else (before[1:] > 0) & self.asks[:-1]
         self._stem_words: list[str] | None = None
         self._offsets, self._rows, self._often = _postings(self._said, self._said_at, total, len(self._stems))
         self._title_offsets, self._slots, _ = _postings(
@@ -164,12 +184,13 @@ class Passages:
         del self._said, self._said_at, self._titles, self._titled, self._known
 
     def _joined(self, is_short: Array, distance: int) -> Array:
-        """1 where a row and the one at this distance are of one entity and short; None if there are none."""
+        """How much the one at this distance counts for a row: both are of one entity and short. None: nowhere."""
         joined = np.zeros(len(self), np.float32)
         if self.is_simple:
             return None
         here, there = pair(len(self), distance)
         joined[here] = (self.slot[here] == self.slot[there]) & is_short[here] & is_short[there]
+        joined[here] *= np.where(self.spoken[here] & self.spoken[there], np.float32(1), np.float32(WRITTEN))
         return joined if joined.any() else None
 
     def _lengths(self) -> Array:
@@ -178,21 +199,19 @@ class Passages:
         lengths = own.copy()
         lengths += NAME_WEIGHT * np.bincount(self._slots, minlength=len(self.owners)).astype(np.float32)[self.slot]
         for distance, weight in NEIGHBOURS:
-            joined = self.joins[distance]
-            if joined is not None:
+            if distance in self.joins:
                 here, there = pair(len(self), distance)
-                lengths[here] += weight * own[there] * joined[here]
+                lengths[here] += weight * own[there] * self.joins[distance][here]
         return lengths
 
     # ── words ────────────────────────────────────────────────────────────────────────────────────
 
-    def says(self, stem: str) -> int:
-        """How many passages say it, or have it in their title if none does."""
+    def saying(self, stem: str) -> tuple[Array, Array]:
+        """The passages that say it, and the entities that have it in their title."""
         number = self._stems.get(stem)
         if number is None:
-            return 0
-        said = int(self._offsets[number + 1] - self._offsets[number])
-        return said or int(self.counts[self._titled_by(number)].sum())
+            return self._rows[:0], self._slots[:0]
+        return self._rows[self._offsets[number] : self._offsets[number + 1]], self._titled_by(number)
 
     def kin(self, stem: str) -> list[str]:
         """The stems that begin like one that nobody says."""
@@ -218,7 +237,10 @@ class Passages:
         dampening = self._dampened(mean)
         if (len(rows) + len(slots)) * OFTEN > len(self):
             counts = self._counted(rows, often, slots)
-            scores += (rarity * (K1 + 1)) * counts / (counts + dampening)
+            dampening = dampening + counts
+            counts *= np.float32(rarity * (K1 + 1))
+            counts /= dampening
+            scores += counts
             return
         touched, added = self._touched(rows, often, slots)
         counts = np.zeros(len(self), np.float32)
@@ -232,10 +254,9 @@ class Passages:
         own[rows] = often
         counts = own.copy()
         for distance, weight in NEIGHBOURS:
-            joined = self.joins[distance]
-            if joined is not None:
+            if distance in self.joins:
                 here, there = pair(len(self), distance)
-                counts[here] += weight * own[there] * joined[here]
+                counts[here] += weight * own[there] * self.joins[distance][here]
         if len(slots):
             titled = np.zeros(len(self.owners), np.float32)
             titled[slots] = NAME_WEIGHT
@@ -245,14 +266,14 @@ class Passages:
     def _touched(self, rows: Array, often: Array, slots: Array) -> tuple[Array, Array]:
         touched, added = [rows], [often]
         for distance, weight in NEIGHBOURS:
-            joined = self.joins[distance]
-            if joined is not None:
+            if distance in self.joins:
                 here = rows - distance
                 inside = (here >= 0) & (here < len(self))
                 here, some = here[inside], often[inside]
-                kept = joined[here] > 0
+                share = self.joins[distance][here]
+                kept = share > 0
                 touched.append(here[kept])
-                added.append(weight * some[kept])
+                added.append(weight * (some * share)[kept])
         titled = self.rows_of(slots)
         touched.append(titled)
         added.append(np.full(len(titled), NAME_WEIGHT, np.float32))
@@ -289,6 +310,7 @@ def _array(values: array[int]) -> Array:
     return np.array(values)
 
 
+@lru_cache(4096)  # many facts come at the same second
 def _seconds(written: str) -> int:
     found = seconds_of(written)
     return 0 if found is None else int(found)

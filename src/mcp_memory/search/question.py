@@ -64,7 +64,7 @@ def read(query: str) -> Question:
 
 def tells_when(found: Collection[str]) -> bool:
     """Do the words of a passage say something of a time?"""
-    return not TIME_WORDS.isdisjoint(found) or any(word.isdigit() and len(word) <= 4 for word in found)
+    return not TIME_WORDS.isdisjoint(found) or any(len(word) <= 4 for word in filter(str.isdigit, found))
 
 
 def as_said(query: str, speakers: Collection[str]) -> str:

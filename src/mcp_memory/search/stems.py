@@ -18,7 +18,7 @@ _spanish = Stemmer.Stemmer("spanish", 50_000)
 
 def is_spanish(found: Sequence[str]) -> bool:
     """Do these words read as Spanish? By the function words that only one of the two languages has."""
-    return sum(word in SPANISH_WORDS for word in found) > sum(word in ENGLISH_WORDS for word in found)
+    return sum(map(SPANISH_WORDS.__contains__, found)) > sum(map(ENGLISH_WORDS.__contains__, found))
 
 
 def stems(found: Sequence[str]) -> list[str]:

@@ -85,16 +85,30 @@ class Seats:
 
     def __init__(self, kind: str, ids: Array) -> None:
         self.kind = kind
+        self.known = 0  # how many of them have a vector
         self._ids = ids
         self._matrix: Matrix | None = None
         self._generation = -1
         self._rows: Array = None
+        self._lacking: Array = None
 
-    def rows(self, matrix: Matrix) -> Array:
+    def find(self, matrix: Matrix) -> None:
         if self._matrix is not matrix or self._generation != matrix.generation:
+            np = numpy()
             self._rows = matrix.rows(self._ids)
+            self._lacking = np.flatnonzero(self._rows < 0)
+            self.known = len(self._rows) - len(self._lacking)
+            self._rows = np.maximum(self._rows, 0).astype(np.int32)
             self._matrix, self._generation = matrix, matrix.generation
-        return self._rows
+
+    def take(self, scores: Array) -> Array:
+        """Of the scores of every row those of these facts; nan for who has none."""
+        np = numpy()
+        if not self.known:
+            return np.full(len(self._rows), np.nan, np.float32)
+        found = scores.take(self._rows)
+        found[self._lacking] = np.nan
+        return found
 
 
 class Wanted:
@@ -226,16 +240,15 @@ class Vectors:
         """For each of these, the cosines of its facts with a vector, to about a thousandth; nan where there is none.
 
         The rows of a kind are scanned once, however many ask."""
-        np = numpy()
         scores: dict[str, Array] = {}
         found = []
         with self._lock:
             for some in seats:
                 matrix = self._wanted[some.kind].matrix
-                if some.kind not in scores:
-                    # The last one is what row -1 means: none.
-                    scores[some.kind] = np.append(matrix.scores(query) if len(matrix) else (), np.float32(np.nan))
-                found.append(scores[some.kind].take(some.rows(matrix), mode="wrap"))
+                some.find(matrix)
+                if some.kind not in scores and some.known:
+                    scores[some.kind] = matrix.scores(query)
+                found.append(some.take(scores.get(some.kind)))
         return found
 
     # ── keeping up ───────────────────────────────────────────────────────────────────────────────
