@@ -39,6 +39,7 @@ FINDS, MISTAKES = 0.8, 0.15
 START = 1_700_000_000.0
 ENOUGH = 3.0  # points of nDCG that returning questions must gain
 RESAMPLINGS = 500
+EMBEDDING_SECONDS = 900.0
 
 
 class Question(NamedTuple):
@@ -117,6 +118,8 @@ def questions(entities: Entities, asked: Asked, model: str) -> list[Question]:
         call = Caller(space)
         for start in range(0, len(entities), 50):
             call("create_entities", entities=entities[start : start + 50])
+        vectors = space.vectors
+        assert vectors is None or vectors.wait(EMBEDDING_SECONDS), "embedding took too long"
         handed: list[Sequence[Candidate]] = []
         ranking = space.usage.rank
 
