@@ -13,8 +13,8 @@ from mcp_memory.search.filters import Filters
 from mcp_memory.search.fusion import windowed
 from mcp_memory.search.gathering import PassageIndex
 from mcp_memory.search.passages import Passages
-from mcp_memory.search.question import as_said, read
-from mcp_memory.search.seeking import Asked, seek
+from mcp_memory.search.question import as_said, read, tells_name
+from mcp_memory.search.seeking import Asked, listen, seek
 
 NOW = "2026-01-01 00:00:00"
 
@@ -112,3 +112,71 @@ def test_a_word_that_nobody_says_stands_for_those_that_begin_like_it() -> None:
 )
 def test_a_question_reads_as_its_answer_may_have_been_said(query: str, said: str) -> None:
     assert as_said(query, {"caroline", "melanie", "ann"}) == said
+
+
+def test_a_question_about_somebody_who_is_quoted_is_meant_as_asked_and_as_answered() -> None:
+    graph = Graph()
+    graph.insert(entity(1, "Ann: I went to Rome", "Ben: lovely"))
+
+    assert listen(graph, "When did Ann go to Rome?")[1] == ["When did Ann go to Rome?", "I go to Rome"]
+    assert listen(graph, "When did Zoe go to Rome?")[1] == ["When did Zoe go to Rome?"]
+
+
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("Where does Ann live?", True),
+        ("In which city?", True),
+        ("¿Quién vive allí?", True),
+        ("¿De quién es?", True),
+        ("What does Ann like?", False),
+        ("the place where Ann lives", False),
+    ],
+)
+def test_who_where_and_which_ask_for_a_name(query: str, asks: bool) -> None:
+    assert read(query).is_about_name is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("We stayed in Lisbon", True),
+        ("Fuimos a Ávila en tren", True),
+        ("I think I know. We may. Then what?", False),
+        ("They said I'd go", False),
+        ("Lisbon", False),
+    ],
+)
+def test_a_capital_inside_a_sentence_names_something(text: str, names: bool) -> None:
+    assert tells_name(text) is names
+
+
+def test_where_asks_for_what_was_said_with_a_name_and_notes_are_left_as_they_are() -> None:
+    spoken = Graph()
+    spoken.insert(
+        entity(1, "Ann: we stayed by the harbour", "Ben: ok", "Ben: ok", "Ben: ok", "Ann: we stayed in Porto")
+    )
+    best = max(found(spoken, "Where had Ann stayed?"), key=lambda hit: hit[2])
+    assert best[1] == 105
+
+    written = Passages([entity(1, "stayed in Porto")])
+    assert written.naming.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("typed", ["hik", "hiki", "hikin", "Ann hik"])
+def test_a_word_that_is_being_typed_stands_for_what_begins_like_it(typed: str) -> None:
+    graph = Graph()
+    graph.insert(entity(1, "loves hiking"))
+    graph.insert(entity(2, "bread and butter"))
+
+    assert [owner for owner, _, _ in found(graph, typed)] == [1]
+    assert found(graph, f"{typed}?") == []
+
+
+def test_a_typed_word_that_somebody_says_finds_its_own_first_and_what_begins_like_it_after() -> None:
+    graph = Graph()
+    graph.insert(entity(1, "the database is full"))
+    graph.insert(entity(2, "keeps data on tape"))
+
+    hits = sorted(found(graph, "data"), key=lambda hit: -hit[2])
+    assert [owner for owner, _, _ in hits] == [2, 1]

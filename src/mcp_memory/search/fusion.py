@@ -10,14 +10,17 @@ from math import isnan
 from typing import NamedTuple
 
 from mcp_memory.search.passages import Array, Passages, np, pair
+from mcp_memory.search.question import Question
 
 # Shares of the two, and what the cues add. All of it measured on dialogues and flat around these values.
 WORDS, MEANING = 0.5, 0.4
 NAMED = 0.2  # said by, or about, somebody the question names
-TIMELY = 0.15  # tells a time to a question that asks for one
-ANSWERS = 0.15  # said right after something was asked, as far as the asking fits
+TIMELY = 0.1  # tells a time to a question that asks for one
+NAMING = 0.1  # somebody is quoted with a name, to a question that asks who, where or which
+# Said right after something was asked: as far as the asking fits, by its words and by its meaning.
+ANSWERS, ANSWERS_MEANT = 0.1, 0.05
 ASKS = 0.05  # taken from what itself asks
-WHOLE = WORDS + MEANING + NAMED + TIMELY + ANSWERS
+WHOLE = WORDS + MEANING + NAMED + TIMELY + ANSWERS + ANSWERS_MEANT
 # How much less the words count where even the best passage says few of them.
 PROOF = 0.75
 # The window of an observation's meaning, by distance: each neighbour counts as much as itself.
@@ -100,26 +103,27 @@ def fused(
     meaning: Array | None,
     meant: Meant,
     named: Array | None,
-    is_about_time: bool,
+    question: Question,
 ) -> Array:
     """A score for each passage, 0 to about 1; 0 where neither words nor meaning say anything."""
     total = words * np.float32(said.factor)
-    replies = None
-    if passages.answers is not None and said.factor:
-        replies = total[:-1] * passages.answers
+    replies = None if passages.answers is None else total[:-1] * np.float32(ANSWERS / WORDS)
     if meaning is not None and meant.factor:
         near = meaning - np.float32(meant.mean)
         np.fmax(near, np.float32(0), out=near)  # of nan and 0 it takes the number
         near *= np.float32(meant.factor)
         total += near
+        if replies is not None:
+            replies += near[:-1] * np.float32(ANSWERS_MEANT / MEANING)
     nothing = total <= 0
     if replies is not None:
-        replies *= np.float32(ANSWERS / WORDS)
-        total[1:] += replies
+        total[1:] += replies * passages.answers
     if named is not None:
         total += np.float32(NAMED) * named
-    if is_about_time:
+    if question.is_about_time:
         total += np.float32(TIMELY) * passages.timely
+    if question.is_about_name:
+        total += np.float32(NAMING) * passages.naming
     if passages.questions is not None:
         total -= np.float32(ASKS) * passages.questions
         np.maximum(total, np.float32(1e-6), out=total)

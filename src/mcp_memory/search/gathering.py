@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # A lot takes in the newer one behind it when that has grown to this share of its size.
 LIKE_SIZE = 0.5
+# A word stands for those that begin like it from so many letters on; one that may be unfinished from fewer. A word
+# that nobody says may have another ending of so many letters.
+FEWEST_LETTERS, FEWEST_TYPED, ENDING = 4, 3, 2
 # With more than this share hidden, everything is packed anew.
 MOST_HIDDEN = 0.25
 
@@ -115,9 +118,12 @@ class PassageIndex:
         total = sum(map(len, self._lots))
         return math.log(1 + (total - said + 0.5) / (said + 0.5))
 
-    def kin(self, stem: str) -> list[str]:
-        """The stems that begin like one that nobody says."""
-        return sorted({one for lot in self._lots for one in lot.passages.kin(stem)})
+    def kin(self, stems: Sequence[str], is_known: bool, is_unfinished: bool) -> list[str]:
+        """The stems that begin like one of these. What nobody says may end otherwise."""
+        fewest = FEWEST_TYPED if is_unfinished else FEWEST_LETTERS
+        long_enough = [stem for stem in stems if len(stem) >= fewest]
+        beginnings = {stem if is_known else stem[: max(fewest, len(stem) - ENDING)] for stem in long_enough}
+        return sorted({one for lot in self._lots for some in beginnings for one in lot.passages.beginning_with(some)})
 
     def speakers(self, asked: frozenset[str]) -> set[str]:
         """Of these words those by which somebody is named whose words are quoted."""

@@ -17,7 +17,7 @@ from typing import Any
 from mcp_memory.embedding.numerics import numpy
 from mcp_memory.facts import Entity, Observation
 from mcp_memory.search.folding import words
-from mcp_memory.search.question import tells_when
+from mcp_memory.search.question import tells_name, tells_when
 from mcp_memory.search.stems import stems
 from mcp_memory.search.times import seconds_of
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, Seats
@@ -27,7 +27,7 @@ Array = Any
 
 # How much the words of a neighbour count, by its distance; those of the entity's name and type.
 NEIGHBOURS = ((-3, 0.2), (-2, 0.4), (-1, 0.6), (1, 0.4), (2, 0.2))
-NAME_WEIGHT = 0.5
+NAME_WEIGHT = 1.0
 # Beside what nobody is quoted with: facts stand side by side, and are not answers to each other.
 WRITTEN = 0.25
 # Observations of more words than this stand alone, and are nobody's context.
@@ -35,8 +35,8 @@ SPEAKS_FOR_ITSELF = 60
 K1, B = 1.2, 0.5
 # "Ada: I went there" was said by Ada.
 SPEAKER = re.compile(r"([^\W\d_][\w .'-]{0,30}): ")
-# A word that nobody says stands for those that begin like it: so many letters of it, and so many words at most.
-FEWEST_LETTERS, ENDING, MOST_KIN = 4, 2, 16
+# So many words at most stand in for one that begins like them.
+MOST_KIN = 16
 # From this share of all rows on, a word is looked at in every row at once.
 OFTEN = 16
 
@@ -92,10 +92,10 @@ class Passages:
         self._stems = Numbers()
         self._said, self._said_at = array("i"), array("i")
         self._titles, self._titled = array("i"), array("i")
-        ids, owners, starts, status, who, timely, asks, size, kind, written, spoken = (
-            array(code) for code in "qqiiibbiiqb"
+        ids, owners, starts, status, who, timely, naming, asks, size, kind, written, spoken = (
+            array(code) for code in "qqiiibbbiiqb"
         )
-        columns = (ids, who, timely, asks, size, kind, written, spoken)
+        columns = (ids, who, timely, naming, asks, size, kind, written, spoken)
         for entity in entities:
             owners.append(entity.id)
             starts.append(len(ids))
@@ -106,6 +106,7 @@ class Passages:
         self.ids, self.owners = _array(ids), _array(owners)
         self.starts, self.status = _array(starts), _array(status)
         self.who, self.timely = _array(who), (_array(timely) > 0).astype(np.float32)
+        self.naming = (_array(naming) > 0).astype(np.float32)
         self.asks = _array(asks) > 0
         # Ends with a question; None if none does.
         self.questions = (_array(asks) > 1).astype(np.float32) if (_array(asks) > 1).any() else None
@@ -133,7 +134,7 @@ class Passages:
         if not active:
             self._say(title, first)
             number = self.names.number(name)
-            return [(0, number, 0, 0, len(title), -1, _seconds(entity.updated_at), 0)]
+            return [(0, number, 0, 0, 0, len(title), -1, _seconds(entity.updated_at), 0)]
         self._titles.extend(map(self._stems.__getitem__, title))
         self._titled.extend(repeat(slot, len(title)))
         return [self._row(seen, row, name) for row, seen in enumerate(active, first)]
@@ -141,24 +142,30 @@ class Passages:
     def _row(self, seen: Observation, row: int, name: frozenset[str]) -> tuple[int, ...]:
         said = words(seen.text)
         self._say(stems(said), row)
-        speaker = self._speaker(seen.text)
-        who = self.names.number(speaker or name)
-        kind = self.kinds.setdefault(seen.kind, len(self.kinds))
-        asks = (2 if seen.text.rstrip().endswith("?") else 1) if "?" in seen.text else 0
-        return seen.id, who, tells_when(said), asks, len(said), kind, _seconds(seen.created_at), speaker is not None
+        quoted = SPEAKER.match(seen.text)
+        speaker = None if quoted is None else self._speaker(quoted[1])
+        text = seen.text if quoted is None else seen.text[quoted.end() :]
+        return (
+            seen.id,
+            self.names.number(speaker or name),
+            tells_when(said),
+            speaker is not None and tells_name(text),
+            (2 if text.rstrip().endswith("?") else 1) if "?" in text else 0,
+            len(said),
+            self.kinds.setdefault(seen.kind, len(self.kinds)),
+            _seconds(seen.created_at),
+            speaker is not None,
+        )
 
     def _say(self, found: Collection[str], row: int) -> None:
         self._said.extend(map(self._stems.__getitem__, found))
         self._said_at.extend(repeat(row, len(found)))
 
-    def _speaker(self, text: str) -> frozenset[str] | None:
-        """The words of the name before the colon, where somebody is quoted."""
-        found = SPEAKER.match(text)
-        if found is None:
-            return None
-        name = self._known.get(found[1])
+    def _speaker(self, before_the_colon: str) -> frozenset[str]:
+        """The words of the name of somebody who is quoted."""
+        name = self._known.get(before_the_colon)
         if name is None:
-            name = self._known[found[1]] = frozenset(words(found[1]))
+            name = self._known[before_the_colon] = frozenset(words(before_the_colon))
             self.speakers |= name
         return name
 
@@ -213,13 +220,10 @@ class Passages:
             return self._rows[:0], self._slots[:0]
         return self._rows[self._offsets[number] : self._offsets[number + 1]], self._titled_by(number)
 
-    def kin(self, stem: str) -> list[str]:
-        """The stems that begin like one that nobody says."""
-        if len(stem) < FEWEST_LETTERS:
-            return []
+    def beginning_with(self, beginning: str) -> list[str]:
+        """Stems, and not too many."""
         if self._stem_words is None:
             self._stem_words = sorted(self._stems)
-        beginning = stem[: max(FEWEST_LETTERS, len(stem) - ENDING)]
         at = bisect_left(self._stem_words, beginning)
         found = self._stem_words[at : at + MOST_KIN]
         return [word for word in found if word.startswith(beginning)]

@@ -18,6 +18,10 @@ ASKS_WHEN = re.compile(
     r"|which (day|month|year)"
     r"|cuando|cuanto tiempo|hace cuanto|que (dia|fecha|mes|ano|hora))\b"
 )
+# Asks for somebody, a place or one of several: which has a name.
+ASKS_WHO = frozenset("who whose whom where which quien quienes donde adonde cual cuales".split())
+# A capital letter inside a sentence begins a name, but for the English "I".
+NAME = re.compile(r"(?<=[^.!?:\s] )(?!I\b)[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]\w")
 TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow ago weekend week weeks month months year years day days night summer winter
@@ -50,16 +54,27 @@ class Question(msgspec.Struct, frozen=True):
     """A query as the ranking sees it."""
 
     query: str
-    subjects: tuple[tuple[str, ...], ...]  # the stems that each telling word may have
+    telling: tuple[str, ...]  # the words that carry a subject
+    subjects: tuple[tuple[str, ...], ...]  # the stems that each of them may have
     words: frozenset[str]  # every folded word, to tell who is named
     is_about_time: bool
+    is_about_name: bool
+    is_unfinished: bool  # ends in the middle of a word, perhaps: that one stands for what begins like it, too
 
 
 def read(query: str) -> Question:
     found = list(dict.fromkeys(words(query)))
     telling = [word for word in found if word not in STOP_WORDS] or found
     subjects = tuple(map(variants, telling))
-    return Question(query, subjects, frozenset(found), ASKS_WHEN.search(fold(query)) is not None)
+    about_name = not ASKS_WHO.isdisjoint(found[:2])  # "where", "in which", "¿de quién"
+    about_time = ASKS_WHEN.search(fold(query)) is not None
+    unfinished = bool(telling) and found[-1] == telling[-1] and query[-1].isalnum()
+    return Question(query, tuple(telling), subjects, frozenset(found), about_time, about_name, unfinished)
+
+
+def tells_name(text: str) -> bool:
+    """Does a text name somebody or something?"""
+    return NAME.search(text) is not None
 
 
 def tells_when(found: Collection[str]) -> bool:
@@ -71,7 +86,8 @@ def as_said(query: str, speakers: Collection[str]) -> str:
     """The question as one of the `speakers` may have answered it: in the first person, without the asking.
 
     What was said is nearer in meaning to that. A name weighs much in a vector, and whose words these are is
-    known anyway. On dialogues the meaning alone finds 69 of 100 so within ten, as it was asked 52."""
+    known anyway. On dialogues the meaning alone finds 69 of 100 so within ten, as it was asked 52; both wordings
+    together find the right one oftener among the first five than either."""
     spoken = SPOKEN.findall(query)
     folded = [fold(word) for word in spoken]
     start = _asking(folded)

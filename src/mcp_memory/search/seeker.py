@@ -33,12 +33,15 @@ def ask(seeker: Seeker, query: str) -> Asked:
     from mcp_memory.search.seeking import Asked, listen
 
     with seeker.facts() as graph:
-        question, said = listen(graph, query)
+        question, wordings = listen(graph, query)
         vectors = seeker.vectors(graph)
     if vectors is None:
         return Asked(question)
     try:
-        return Asked(question, vectors, vectors.engine.encode([said], "query"))
+        # The product with a sum is the sum of the products: one scan for all wordings.
+        first, *others = (vectors.engine.encode([wording], "query") for wording in wordings)
+        meaning = sum(others, first)
+        return Asked(question, vectors, meaning / (meaning**2).sum() ** 0.5 if others else first)
     except Exception:
         log.exception("the model failed; this search goes by words")
         return Asked(question)

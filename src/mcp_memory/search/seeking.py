@@ -81,11 +81,11 @@ class Scored(NamedTuple):
     named: Array | None
 
 
-def listen(graph: Graph, query: str) -> tuple[Question, str]:
-    """The question, and as what its meaning is to be taken."""
+def listen(graph: Graph, query: str) -> tuple[Question, list[str]]:
+    """The question, and the wordings that its meaning is the mean of."""
     question = read(query)
     speakers = graph.passages.speakers(question.words)
-    return question, as_said(query, speakers) if speakers else query
+    return question, list(dict.fromkeys([query, as_said(query, speakers)])) if speakers else [query]
 
 
 def seek(graph: Graph, asked: Asked, limit: int, filters: Filters) -> Hits:
@@ -124,7 +124,7 @@ def _scored(graph: Graph, asked: Asked, filters: Filters) -> tuple[list[Scored],
     for place, lot in enumerate(lots):
         named = lot.passages.named(question.words)
         near = meanings[place]
-        total = fused(lot.passages, text[place], said, near, all_meant, named, question.is_about_time)
+        total = fused(lot.passages, text[place], said, near, all_meant, named, question)
         scored.append(Scored(lot.passages, total, text[place], None if cosines is None else cosines[place], named))
     return scored, said, None if cosines is None else _progress(lots, cosines)
 
@@ -133,14 +133,18 @@ def _worded(index: PassageIndex, lots: Sequence[Lot], question: Question) -> tup
     """What the words of each passage score, and what they could at most."""
     text = [np.zeros(len(lot.passages), np.float32) for lot in lots]
     mean, possible = index.mean_length(), 0.0
-    for kinds in question.subjects:
+    for place, kinds in enumerate(question.subjects, 1):
         known = {stem: said for stem in kinds if (said := index.says(stem))}
-        weight = 1.0 if known else KIN
-        known = known or {kin: index.says(kin) for stem in kinds for kin in index.kin(stem)}
-        possible += index.rarity(min(known.values(), default=0))
-        for stem, said in known.items():
+        is_unfinished = question.is_unfinished and place == len(question.subjects)
+        kin = index.kin(kinds, bool(known), is_unfinished) if is_unfinished or not known else []
+        like = {stem: index.says(stem) for stem in kin if stem not in known}
+        highest = index.rarity(min((known or like).values(), default=0))
+        possible += highest
+        worth = {stem: index.rarity(said) for stem, said in known.items()}
+        worth |= {stem: KIN * min(index.rarity(said), highest) for stem, said in like.items()}
+        for stem, rarity in worth.items():
             for scores, lot in zip(text, lots, strict=True):
-                lot.passages.add_scores(scores, stem, weight * index.rarity(said), mean)
+                lot.passages.add_scores(scores, stem, rarity, mean)
     return text, possible
 
 
@@ -327,7 +331,9 @@ def text_of(graph: Graph, match: Match) -> str:
 def why(graph: Graph, question: Question, matches: Sequence[Match]) -> str:
     """In a few words, what made an entity one of the results."""
     heard = set(stems([word for match in matches[:3] for word in words(text_of(graph, match))]))
-    common = [kinds[0] for kinds in question.subjects if not heard.isdisjoint(kinds)]
+    common = [
+        word for word, kinds in zip(question.telling, question.subjects, strict=True) if not heard.isdisjoint(kinds)
+    ]
     nearest = max((match.cosine for match in matches if match.cosine == match.cosine), default=0.0)
     reasons = [f"words: {', '.join(common)}"] if common else []
     if nearest >= ALIKE:
