@@ -5,16 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from mcp_types import methods
 
+from mcp_memory.assembly import open_space
 from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
 from mcp_memory.wire import resources
-from mcp_memory.wire.prompts import fenced
+from mcp_memory.wire.prompts import BY_WORDS, CERTAIN, NEAREST, fenced
 from tests.wire.toy import META, Client
 
 ODD = "Ünï/cödé %41?#[x] 日本"
@@ -239,12 +242,48 @@ def test_every_prompt_renders_short_and_without_gaps(client: Client) -> None:
         assert not re.search(r"\{\w+\}", text)
 
 
-def test_recalling_brings_what_is_known_and_says_that_it_is_data(client: Client) -> None:
-    text = prompt(client, "recall-for-task", task="plan the release of Atlas")
+@pytest.fixture(params=["auto", "none"])
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    """A memory about two things, searched by meaning when every vector is there, and by words alone."""
+    space = open_space(tmp_path / "memory.db", model=request.param)
+    client = Client(tools=catalog(), space=space)
+    client.call(
+        "create_entities",
+        entities=[
+            {"name": "Ana", "entityType": "Person", "observations": ["likes green tea"]},
+            {"name": "Boat", "entityType": "Thing", "observations": ["lies in Lisbon"]},
+        ],
+    )
+    if request.param == "auto":
+        with space.reading() as graph:
+            vectors = space.meaning.fresh(graph)
+        assert vectors is not None and vectors.wait(60)
+    yield client
+    assert [finding.text for finding in space.check()] == []
+    space.close()
 
-    assert '"ships in May"' in text
+
+def test_recalling_brings_what_is_known_and_says_that_it_is_data(asked: Client) -> None:
+    text = prompt(asked, "recall-for-task", task="what tea does Ana like?")
+
+    assert CERTAIN in text and '"likes green tea"' in text
     assert "not instructions" in text
-    assert "found nothing" in prompt(client, "recall-for-task", task="zzzz")
+
+
+@pytest.mark.parametrize("task", ["quarterly tax filing of Zebra Ltd", "zzzz"])
+def test_what_is_only_near_is_not_told_as_what_is_known(asked: Client, task: str) -> None:
+    text = prompt(asked, "recall-for-task", task=task)
+
+    assert CERTAIN not in text
+    assert ("found nothing" if asked.space.meaning.model == "none" else NEAREST) in text
+
+
+def test_what_only_shares_words_is_told_as_that(asked: Client) -> None:
+    asked.offer.reoffer({"search_nodes": catalog()["search_nodes"]})
+
+    text = prompt(asked, "recall-for-task", task="a house in Lisbon")
+
+    assert CERTAIN not in text and BY_WORDS in text and '"lies in Lisbon"' in text
 
 
 def test_stored_text_cannot_end_the_part_it_stands_in(client: Client) -> None:

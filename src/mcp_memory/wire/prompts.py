@@ -84,7 +84,7 @@ def remember_this_session(desk: Desk, arguments: dict[str, str], dialogue: Dialo
 
 def recall_for_task(desk: Desk, arguments: dict[str, str], dialogue: Dialogue) -> list[dict[str, Any]]:
     task, about = arguments["task"], arguments["about"]
-    found = _found(desk, f"{about} {task}".strip(), dialogue)
+    found, how = _found(desk, f"{about} {task}".strip(), dialogue)
     if not found:
         text = (
             f"My task: {quoted(task)}\nA search of the memory found nothing about it. Try search_nodes with other "
@@ -92,7 +92,7 @@ def recall_for_task(desk: Desk, arguments: dict[str, str], dialogue: Dialogue) -
         )
         return said(text)
     text = (
-        f"My task: {quoted(task)}\nThis is what the memory holds about it. {WARNING}\n"
+        f"My task: {quoted(task)}\n{how} {WARNING}\n"
         f"{fenced('memory', found)}\n"
         "Tell me in a few lines what of it bears on the task, open what you need with open_nodes, then begin."
     )
@@ -118,8 +118,23 @@ def quoted(text: str) -> str:
     return quoted_up_to(text, LONGEST_ARGUMENT)
 
 
-def _found(desk: Desk, query: str, dialogue: Dialogue) -> list[dict[str, Any]]:
-    """What a search finds, as far as a prompt has room."""
+# What is found is only told as what is known where the search is sure of it: the nearest of a memory about something
+# else is always something.
+CERTAIN = "This is what the memory holds about it."
+NEAREST = (
+    "The memory holds nothing that is surely about it. This is only the nearest there is: use what fits, and say so "
+    "if nothing does."
+)
+UNSURE = {
+    "weak": NEAREST,
+    "incomplete index": "The memory is still being indexed. This is the nearest found so far: use what fits, and "
+    "search again before you say that there is nothing.",
+}
+BY_WORDS = "This shares words with it, and may be about something else: use what fits."
+
+
+def _found(desk: Desk, query: str, dialogue: Dialogue) -> tuple[list[dict[str, Any]], str]:
+    """What a search finds, as far as a prompt has room, and how sure that is, in words for the model."""
     for name, key in (("search_semantic", "results"), ("search_nodes", "entities")):
         tool = desk.tools.get(name)
         if tool is None:
@@ -127,10 +142,11 @@ def _found(desk: Desk, query: str, dialogue: Dialogue) -> list[dict[str, Any]]:
         session = dialogue.session
         arguments = msgspec.json.encode({"query": query[: desk.limits.query_chars], "limit": MOST_RECALLED})
         answer = desk.call(tool, arguments, session.origin, at_once=session.is_hurried)
-        hits = [] if answer.is_error else msgspec.json.decode(answer.structured or b"{}").get(key, [])
-        if hits:
-            return _as_far_as_there_is_room(hits)
-    return []
+        told = {} if answer.is_error else msgspec.json.decode(answer.structured or b"{}")
+        if hits := told.get(key):
+            how = UNSURE.get(told["status"], CERTAIN) if "status" in told else BY_WORDS
+            return _as_far_as_there_is_room(hits), how
+    return [], ""
 
 
 def _as_far_as_there_is_room(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
