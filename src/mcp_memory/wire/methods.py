@@ -155,10 +155,11 @@ def _text(answer: Answer) -> Sequence[bytes]:
 def read(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     uri = uri_in(session, message)
     offer = session.offer
-    contents = offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    told = offer.resources.unchanging.get(uri)
+    contents = told(offer.desk.tools) if told else offer.resources.read(uri, offer.desk.space, session.is_hurried)
     if contents is None:
         raise no_such_resource(session, era, uri)
-    keep_ms = KEEP_MS if uri in offer.resources.unchanging else CHANGES_MS
+    keep_ms = KEEP_MS if told else CHANGES_MS
     return [reply(ident, offer.result(era, {"contents": [contents]}, keep_ms))]
 
 
@@ -231,7 +232,7 @@ def prompt(session: Session, era: Era, ident: bytes, message: Message, line: byt
     name = None if params is None else params.name
     if params is None or not isinstance(name, str):
         raise bad_param(session, "name", "string", name, name is None)
-    chosen = session.offer.prompts.get(name)
+    chosen = session.offer.offered_prompts().get(name)
     if chosen is None:
         raise Fault(INVALID_PARAMS, f"Unknown prompt: {name}. prompts/list names those there are.")
     given = value_of(bytes(params.arguments)) if bytes(params.arguments) else {}
@@ -253,7 +254,7 @@ def skill(session: Session, era: Era, ident: bytes, message: Message, line: byte
     from mcp_memory.wire.skills import skill_of
 
     uri = uri_in(session, message)
-    found = skill_of(uri)
+    found = skill_of(uri, session.offer.desk.tools)
     if found is None:
         raise Fault(INVALID_PARAMS, f"Skill not found: {uri}. skills/list names those there are.", data={"uri": uri})
     return [reply(ident, session.offer.result(era, {"skill": found}, KEEP_MS))]

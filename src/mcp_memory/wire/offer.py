@@ -91,6 +91,11 @@ class Offer:
 
         return {} if self.official else memory_prompts()
 
+    def offered_prompts(self) -> dict[str, Prompt]:
+        """The prompts that can be followed with the tools that are offered."""
+        tools = self.desk.tools
+        return {name: prompt for name, prompt in self.prompts.items() if prompt.fits(tools)}
+
     @cached_property
     def sealer(self) -> Sealer:
         from mcp_memory.wire.sealing import Sealer
@@ -119,12 +124,15 @@ class Offer:
                 self.list_changes[name] += 1
         self._tell(None)
 
-    def reoffer(self, tools: dict[str, Tool]) -> bool:
-        """Offer these tools from now on; were they others before?"""
+    def reoffer(self, tools: dict[str, Tool], instructions: str | None) -> bool:
+        """Offer these tools from now on, and say this of them; were they others before?"""
         is_new = list(self.desk.tools) != list(tools)
         if is_new:
-            self.desk.tools = tools
-            self.change_lists("tools")
+            prompts = list(self.offered_prompts())
+            self.desk.tools, self.instructions = tools, instructions
+            # The skill, a resource, speaks of the tools that there are.
+            changed = ("tools", "resources", "prompts")
+            self.change_lists(*(changed if list(self.offered_prompts()) != prompts else changed[:2]))
         return is_new
 
     def _tell(self, session: Session | None) -> None:
@@ -231,12 +239,14 @@ class Offer:
         return {"resourceTemplates": [era.known("template", each) for each in self.resources.templates()]}
 
     def _prompts(self, era: Era) -> dict[str, Any]:
-        return {"prompts": [era.known("prompt", _introduced(prompt, era)) for prompt in self.prompts.values()]}
+        return {
+            "prompts": [era.known("prompt", _introduced(prompt, era)) for prompt in self.offered_prompts().values()]
+        }
 
     def _skills(self, era: Era) -> dict[str, Any]:
         from mcp_memory.wire.skills import skills
 
-        return {"skills": skills()}
+        return {"skills": skills(self.desk.tools)}
 
 
 STANDING: dict[str, Callable[[Offer, Era], dict[str, Any]]] = {
