@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from mcp_memory.asides import say
 from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
 from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
@@ -96,6 +97,9 @@ class Turns:
         self._free = threading.BoundedSemaphore(most)
 
     def __enter__(self) -> None:
+        if self._free.acquire(blocking=False):
+            return
+        say("info", f"waiting for another heavy call to end, for {self._patience:g} s at most")
         if not self._free.acquire(timeout=self._patience):
             raise ServerBusy(self._most)
 

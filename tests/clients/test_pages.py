@@ -99,5 +99,5 @@ def test_no_page_has_anybody_install_a_name(page: Path) -> None:
 def test_every_client_has_a_page_and_every_page_is_listed() -> None:
     listed = (PAGES / "README.md").read_text("utf-8")
 
-    assert {page.stem for page in PAGES.glob("*.md")} == {*CLIENTS, "README", "other", "rules"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {*CLIENTS, "README", "other", "rules", "writing"}
     assert all(f"({page.name})" in listed for page in PAGES.glob("*.md") if page.stem != "README")

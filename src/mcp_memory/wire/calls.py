@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from mcp_memory.asides import heard_by
 from mcp_memory.facts import MemoryFault
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.pace import at, brisk
@@ -39,7 +40,7 @@ class Call:
         session, offer = self.dialogue.session, self.dialogue.session.offer
         most = offer.most_lost(self.tool, self.dialogue)
         hurried = session.is_hurried
-        with at(brisk()) if self.tool.is_lengthy else nullcontext():
+        with at(brisk()) if self.tool.is_lengthy else nullcontext(), heard_by(self.dialogue.log):
             try:
                 return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=most)
             except Unconfirmed as stakes:

@@ -95,14 +95,15 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
         allowed = f"{name} needs a token with the scope {tool.scope}, which this one has not. Nothing was changed."
         return told(session, era, ident, desk.refusal(MemoryFault(allowed)))
     origin = session.origin if params.meta is None else session.sender(params.meta)
-    is_plain = not (tool.is_errand or tool.is_lengthy or tool.destructive)
+    is_plain = not (tool.is_errand or tool.is_lengthy or tool.is_search or tool.destructive)
     has_key = params.meta is not None and bool(bytes(params.meta.request_key))
     if session.in_batch or session.offer.official or (is_plain and not has_key):
         return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
     from mcp_memory.wire.calls import Call
 
-    answer = Call(Dialogue(session, era, message, line), tool, arguments, origin).make()
-    return [] if answer is None else told(session, era, ident, answer)
+    dialogue = Dialogue(session, era, message, line)
+    answer = Call(dialogue, tool, arguments, origin).make()
+    return [] if answer is None else [*dialogue.said, *told(session, era, ident, answer)]
 
 
 def _no_object(session: Session, arguments: bytes) -> bytes:
