@@ -25,6 +25,7 @@ from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
+from mcp_memory.repeats import Repeats, asked
 from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
 
@@ -217,6 +218,8 @@ class Space:
         self.last_write = 0.0
         self.history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
         self._past_graphs: PastGraphs | None = None
+        # Where the feed is kept, it also tells which requests were made.
+        self._repeats = Repeats(self.history) if self.history is not None else None
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
         self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
         self._loader: threading.Thread | None = None
@@ -390,6 +393,9 @@ class Space:
         """Run a planner under the write lock of every process, and make its plan true.
 
         `early`: the planner may also be run before the lock is taken, and again under it if news came."""
+        request = asked()
+        if request is not None and self._repeats is not None:
+            planner = self._repeats.once(planner, request, self.clock())
         if at_once:
             return self._commit_at_once(planner, origin, tool)
         until = time.monotonic() + PATIENCE_SECONDS

@@ -32,6 +32,7 @@ PAGE = 200
 CURSOR = "from-"
 CONFIRM_ABOVE = 50
 SKILLS = "io.modelcontextprotocol/skills"
+REQUEST_KEY = "mcp-memory/requestKey"  # docs/clients/writing.md
 
 
 class Offer:
@@ -220,7 +221,7 @@ class Offer:
             "prompts": {"listChanged": True},
             "completions": {},
             "logging": {},
-            "extensions": {SKILLS: {}},
+            "extensions": {SKILLS: {}, REQUEST_KEY: {}},
         }
         return era.known("capability", offered)
 
