@@ -65,6 +65,7 @@ def serve(request: Request) -> int:
         None if is_official else instructions(settings.profile, settings.tools, settings.read_only),
         official=is_official,
         confirm_above=settings.confirm_above,
+        output_schemas=settings.output_schemas,
     )
 
     def close() -> None:

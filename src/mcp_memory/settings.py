@@ -235,6 +235,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         Meta(description="Let search_semantic fail where there is no model, instead of answering by words alone."),
     ] = False
+    output_schemas: Annotated[
+        bool,
+        Meta(
+            description="List with each tool what it answers (outputSchema), for clients that call tools from code. A "
+            "model gains nothing by it, and the list becomes half as long again.",
+        ),
+    ] = False
     confirm_above: Annotated[
         int,
         Meta(

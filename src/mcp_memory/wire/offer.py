@@ -46,9 +46,11 @@ class Offer:
         *,
         official: bool = False,
         confirm_above: int = CONFIRM_ABOVE,
+        output_schemas: bool = False,
         page: int = PAGE,
     ) -> None:
-        """`confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never."""
+        """`confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never.
+        `output_schemas`: say with each tool what it answers."""
         if instructions is not None and len(instructions) > MOST_INSTRUCTIONS:
             raise ValueError(f"instructions: {len(instructions)} > {MOST_INSTRUCTIONS} characters")
         self._desk = desk
@@ -57,6 +59,7 @@ class Offer:
         self.official = official
         self.eras = OFFICIAL_ERAS if official else HANDSHAKE_ERAS
         self.confirm_above = confirm_above
+        self._output_schemas = output_schemas
         self.writes = 0  # counted up with each write, ours or others'
         self.list_changes = dict.fromkeys(LISTS, 0)
         self._page = page
@@ -231,7 +234,7 @@ class Offer:
     def _tools(self, era: Era) -> dict[str, Any]:
         # A tool may be called by a second name; it is listed by its own.
         offered = [tool for name, tool in self.desk.tools.items() if name == tool.name]
-        return {"tools": [era.known("tool", described(tool)) for tool in offered]}
+        return {"tools": [era.known("tool", described(tool, self._output_schemas)) for tool in offered]}
 
     def _resources(self, era: Era) -> dict[str, Any]:
         return {"resources": [era.known("resource", each) for each in self.resources.listed()]}
@@ -276,15 +279,21 @@ def _introduced(prompt: Prompt, era: Era) -> dict[str, Any]:
     return shown
 
 
-def described(tool: Tool) -> dict[str, Any]:
+def described(tool: Tool, with_answer: bool = False) -> dict[str, Any]:
     """A tool as `tools/list` shows it; one that has a `wire` method describes itself."""
     wire: Callable[[], dict[str, Any]] | None = getattr(tool, "wire", None)
     if wire is not None:
         return wire()
-    return {
+    shown = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.schema,
         "annotations": tool.annotations,
     }
+    if with_answer:
+        from mcp_memory.tools.answers import output_schema
+
+        answer = output_schema(tool.name)
+        return shown if answer is None else {**shown, "outputSchema": answer}
+    return shown
