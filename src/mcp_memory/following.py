@@ -11,7 +11,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from mcp_memory.advice import instructions
+from mcp_memory.advice import instructions_for
 from mcp_memory.facts import MemoryFault
 from mcp_memory.settings import BadSetting, Request, read
 
@@ -61,8 +61,7 @@ class Follower:
             if wanted.profile != self._request.settings.profile:
                 log.warning("the official profile speaks otherwise throughout: it holds from the next start on")
             return
-        told = instructions(wanted.profile, wanted.tools, wanted.read_only)
-        if self._offer.reoffer(tools_for(wanted), told):
+        if self._offer.reoffer(tools_for(wanted), instructions_for(wanted)):
             log.info("clients are told of other tools: profile %s", wanted.profile)
 
 

@@ -45,12 +45,12 @@ def initialize(session: Session, era: Era, ident: bytes, message: Message, line:
     eras = session.offer.eras
     agreed = eras.get(asked, eras[NEWEST_HANDSHAKE]) if isinstance(asked, str) else eras[NEWEST_HANDSHAKE]
     session.shake_hands(agreed, params.get("clientInfo"), params.get("capabilities"))
-    return [reply(ident, session.offer.standing("initialize", agreed))]
+    return [reply(ident, session.offer.standing("initialize", agreed, session.shown))]
 
 
 def standing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     """What is always answered the same."""
-    return [reply(ident, session.offer.standing(message.method, era))]
+    return [reply(ident, session.offer.standing(message.method, era, session.shown))]
 
 
 def listing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
@@ -58,7 +58,7 @@ def listing(session: Session, era: Era, ident: bytes, message: Message, line: by
     if session.offer.official:
         return standing(session, era, ident, message, line)
     cursor = params_of(line).get("cursor") if b'"cursor"' in line else None
-    return [reply(ident, session.offer.page(message.method, era, cursor))]
+    return [reply(ident, session.offer.page(message.method, era, cursor, session.shown))]
 
 
 def set_level(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
@@ -157,7 +157,9 @@ def read(session: Session, era: Era, ident: bytes, message: Message, line: bytes
     uri = uri_in(session, message)
     offer = session.offer
     told = offer.resources.unchanging.get(uri)
-    contents = told(offer.desk.tools) if told else offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    contents = (
+        told(offer.seen(session.shown)) if told else offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    )
     if contents is None:
         raise no_such_resource(session, era, uri)
     keep_ms = KEEP_MS if told else CHANGES_MS
@@ -233,7 +235,7 @@ def prompt(session: Session, era: Era, ident: bytes, message: Message, line: byt
     name = None if params is None else params.name
     if params is None or not isinstance(name, str):
         raise bad_param(session, "name", "string", name, name is None)
-    chosen = session.offer.offered_prompts().get(name)
+    chosen = session.offer.offered_prompts(session.shown).get(name)
     if chosen is None:
         raise Fault(INVALID_PARAMS, f"Unknown prompt: {name}. prompts/list names those there are.")
     given = value_of(bytes(params.arguments)) if bytes(params.arguments) else {}
@@ -255,7 +257,7 @@ def skill(session: Session, era: Era, ident: bytes, message: Message, line: byte
     from mcp_memory.wire.skills import skill_of
 
     uri = uri_in(session, message)
-    found = skill_of(uri, session.offer.desk.tools)
+    found = skill_of(uri, session.offer.seen(session.shown))
     if found is None:
         raise Fault(INVALID_PARAMS, f"Skill not found: {uri}. skills/list names those there are.", data={"uri": uri})
     return [reply(ident, session.offer.result(era, {"skill": found}, KEEP_MS))]

@@ -10,6 +10,7 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.wire.callers import ALL
 from mcp_memory.wire.eras import HANDSHAKE_ERAS, OFFICIAL_ERAS, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault, encode
 from mcp_memory.wire.news import LISTS, Watcher
@@ -35,6 +36,9 @@ SKILLS = "io.modelcontextprotocol/skills"
 REQUEST_KEY = "mcp-memory/requestKey"  # docs/clients/writing.md
 
 
+Instructions = Callable[[int], str] | str | None
+
+
 class Offer:
     """A desk and the name over it. The desk may be a function: then it is set up when first needed."""
 
@@ -42,17 +46,19 @@ class Offer:
         self,
         desk: Desk | Callable[[], Desk],
         server_info: Mapping[str, Any],
-        instructions: str | None = None,
+        instructions: Instructions = None,
         *,
         official: bool = False,
         confirm_above: int = CONFIRM_ABOVE,
         output_schemas: bool = False,
         page: int = PAGE,
     ) -> None:
-        """`confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never.
+        """`instructions`: what is said of all this, or a function of how many of the scopes somebody has.
+        `confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never.
         `output_schemas`: say with each tool what it answers."""
-        if instructions is not None and len(instructions) > MOST_INSTRUCTIONS:
-            raise ValueError(f"instructions: {len(instructions)} > {MOST_INSTRUCTIONS} characters")
+        longest = instructions(ALL) if callable(instructions) else instructions or ""
+        if len(longest) > MOST_INSTRUCTIONS:
+            raise ValueError(f"instructions: {len(longest)} > {MOST_INSTRUCTIONS} characters")
         self._desk = desk
         self.server_info = dict(server_info)
         self.instructions = instructions
@@ -71,7 +77,7 @@ class Offer:
             "_meta": {"io.modelcontextprotocol/serverInfo": self.server_info},
         }
         self.stateless_end = b"," + encode(self.said_at_the_end)[1:]
-        self._encoded: dict[tuple[str, str], bytes] = {}
+        self._encoded: dict[tuple[str, str, int], bytes] = {}
         # Told whose call has written, in whichever thread it has; None: another process, or a list has changed.
         self.listeners: list[Callable[[Session | None], None]] = []
 
@@ -95,9 +101,14 @@ class Offer:
 
         return {} if self.official else memory_prompts()
 
-    def offered_prompts(self) -> dict[str, Prompt]:
-        """The prompts that can be followed with the tools that are offered."""
+    def seen(self, level: int = ALL) -> dict[str, Tool]:
+        """The tools that somebody with so many of the scopes is shown."""
         tools = self.desk.tools
+        return tools if level >= ALL else {name: tool for name, tool in tools.items() if tool.level <= level}
+
+    def offered_prompts(self, level: int = ALL) -> dict[str, Prompt]:
+        """The prompts that can be followed with the tools that are shown."""
+        tools = self.seen(level)
         return {name: prompt for name, prompt in self.prompts.items() if prompt.fits(tools)}
 
     @cached_property
@@ -128,7 +139,7 @@ class Offer:
                 self.list_changes[name] += 1
         self._tell(None)
 
-    def reoffer(self, tools: dict[str, Tool], instructions: str | None) -> bool:
+    def reoffer(self, tools: dict[str, Tool], instructions: Instructions) -> bool:
         """Offer these tools from now on, and say this of them; were they others before?"""
         is_new = list(self.desk.tools) != list(tools)
         if is_new:
@@ -174,23 +185,23 @@ class Offer:
             fields |= self.said_at_the_end
         return encode(fields)
 
-    def standing(self, method: str, era: Era) -> bytes:
-        """The answer to a request that always gets the same one."""
-        key = (method, era.version)
+    def standing(self, method: str, era: Era, level: int = ALL) -> bytes:
+        """The answer to a request that always gets the same one, from somebody with so many of the scopes."""
+        key = (method, era.version, level)
         if key not in self._encoded:
-            fields = STANDING[method](self, era)
+            fields = STANDING[method](self, era, level)
             if method.endswith("/list"):
                 (name, items), *_ = fields.items()
                 fields = self._paged(name, items)
             self._encoded[key] = self.result(era, fields, KEEP_MS)
         return self._encoded[key]
 
-    def page(self, method: str, era: Era, cursor: Any) -> bytes:
+    def page(self, method: str, era: Era, cursor: Any, level: int = ALL) -> bytes:
         """A list, from where the cursor says."""
         if cursor is None:
-            return self.standing(method, era)
+            return self.standing(method, era, level)
         start = _start_of(cursor)
-        made = STANDING[method](self, era)
+        made = STANDING[method](self, era, level)
         (name, items), *_ = made.items()
         if start is None or start % self._page or start >= len(items):
             raise Fault(INVALID_PARAMS, "Invalid params: this cursor is none of ours; begin without one")
@@ -200,19 +211,19 @@ class Offer:
         end = start + self._page
         return {name: items[start:end], **({"nextCursor": f"{CURSOR}{end}"} if end < len(items) else {})}
 
-    def _hello(self, era: Era) -> dict[str, Any]:
+    def _hello(self, era: Era, level: int) -> dict[str, Any]:
         return {
             "protocolVersion": era.version,
             "capabilities": self._capabilities(era),
             "serverInfo": era.known("server", self.server_info),
-            **self._instructions(),
+            **self._instructions(level),
         }
 
-    def _discovered(self, era: Era) -> dict[str, Any]:
+    def _discovered(self, era: Era, level: int) -> dict[str, Any]:
         return {
             "supportedVersions": STATELESS_VERSIONS,
             "capabilities": self._capabilities(era),
-            **self._instructions(),
+            **self._instructions(level),
         }
 
     def _capabilities(self, era: Era) -> dict[str, Any]:
@@ -228,32 +239,35 @@ class Offer:
         }
         return era.known("capability", offered)
 
-    def _instructions(self) -> dict[str, str]:
-        return {} if self.instructions is None else {"instructions": self.instructions}
+    def _instructions(self, level: int) -> dict[str, str]:
+        told = self.instructions(level) if callable(self.instructions) else self.instructions
+        return {} if told is None else {"instructions": told}
 
-    def _tools(self, era: Era) -> dict[str, Any]:
+    def _tools(self, era: Era, level: int) -> dict[str, Any]:
         # A tool may be called by a second name; it is listed by its own.
-        offered = [tool for name, tool in self.desk.tools.items() if name == tool.name]
+        offered = [tool for name, tool in self.seen(level).items() if name == tool.name]
         return {"tools": [era.known("tool", described(tool, self._output_schemas)) for tool in offered]}
 
-    def _resources(self, era: Era) -> dict[str, Any]:
+    def _resources(self, era: Era, level: int) -> dict[str, Any]:
         return {"resources": [era.known("resource", each) for each in self.resources.listed()]}
 
-    def _templates(self, era: Era) -> dict[str, Any]:
+    def _templates(self, era: Era, level: int) -> dict[str, Any]:
         return {"resourceTemplates": [era.known("template", each) for each in self.resources.templates()]}
 
-    def _prompts(self, era: Era) -> dict[str, Any]:
+    def _prompts(self, era: Era, level: int) -> dict[str, Any]:
         return {
-            "prompts": [era.known("prompt", _introduced(prompt, era)) for prompt in self.offered_prompts().values()]
+            "prompts": [
+                era.known("prompt", _introduced(prompt, era)) for prompt in self.offered_prompts(level).values()
+            ]
         }
 
-    def _skills(self, era: Era) -> dict[str, Any]:
+    def _skills(self, era: Era, level: int) -> dict[str, Any]:
         from mcp_memory.wire.skills import skills
 
-        return {"skills": skills(self.desk.tools)}
+        return {"skills": skills(self.seen(level))}
 
 
-STANDING: dict[str, Callable[[Offer, Era], dict[str, Any]]] = {
+STANDING: dict[str, Callable[[Offer, Era, int], dict[str, Any]]] = {
     "initialize": Offer._hello,
     "server/discover": Offer._discovered,
     "tools/list": Offer._tools,
