@@ -179,9 +179,10 @@ def _found(desk: Desk, query: str, dialogue: Dialogue) -> tuple[list[dict[str, A
         tool = desk.tools.get(name)
         if tool is None:
             continue
-        session = dialogue.session
+        session, meta = dialogue.session, dialogue.meta
+        origin = session.origin if meta is None else session.sender(meta)
         arguments = msgspec.json.encode({"query": query[: desk.limits.query_chars], "limit": MOST_RECALLED})
-        answer = desk.call(tool, arguments, session.origin, at_once=session.is_hurried)
+        answer = desk.call(tool, arguments, origin, at_once=session.is_hurried)
         told = {} if answer.is_error else msgspec.json.decode(answer.structured or b"{}")
         if hits := told.get(key):
             how = UNSURE.get(told["status"], CERTAIN) if "status" in told else BY_WORDS
