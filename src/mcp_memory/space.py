@@ -395,6 +395,8 @@ class Space:
         `early`: the planner may also be run before the lock is taken, and again under it if news came."""
         request = asked()
         if request is not None and self._repeats is not None:
+            if at_once and not self._repeats.is_ready:
+                raise NotNow
             planner = self._repeats.once(planner, request, self.clock())
         if at_once:
             return self._commit_at_once(planner, origin, tool)
