@@ -134,7 +134,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="The authorization server whose access tokens (JWT) are accepted, exactly as their `iss` "
-            "names it. Needs `pip install mcp-memory[oauth]`.",
+            "names it. Needs the extra `oauth` of this package.",
             extra={"value": "URL", "default": "none"},
         ),
     ] = ""
