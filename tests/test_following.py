@@ -14,8 +14,10 @@ import pytest
 from tests.conftest import person
 from tests.peers import Peer
 from tests.wire.network import Server, Web, request, running
+from tests.wire.toy import META
 
 CHANGED = "notifications/tools/list_changed"
+RESOURCES, PROMPTS = "notifications/resources/list_changed", "notifications/prompts/list_changed"  # told with it
 PATIENCE = 60
 
 
@@ -50,18 +52,22 @@ def write(file: Path, text: str) -> None:
 def test_a_client_over_stdio_hears_of_another_profile_and_gets_it(peer: Peer, settings: Path) -> None:
     write(settings, 'profile = "core"\n')
 
-    assert peer.receive()["method"] == CHANGED
+    assert [peer.receive()["method"] for _ in range(2)] == [CHANGED, RESOURCES]
     assert len(tools(peer)) == 13 and "consolidation_report" not in tools(peer)
     peer.send(request("tools/call", 9, name="consolidation_report", arguments={}))
     assert peer.receive()["error"]["code"] == -32602
 
     write(settings, 'read_only = true\ntools = ["recall", "remember"]\n')
-    assert peer.receive()["method"] == CHANGED
+    assert [peer.receive()["method"] for _ in range(3)] == [CHANGED, PROMPTS, RESOURCES]
     assert "read_graph" in tools(peer) and "create_entities" not in tools(peer)
+    peer.send(request("prompts/list", "prompts"))
+    assert peer.receive()["result"]["prompts"] == []
+    peer.send(request("server/discover", "who", _meta=META))
+    assert "Save" not in peer.receive()["result"]["instructions"]
 
     settings.unlink()
     write(settings, "")
-    assert peer.receive()["method"] == CHANGED
+    assert [peer.receive()["method"] for _ in range(3)] == [CHANGED, PROMPTS, RESOURCES]
     assert len(tools(peer)) > 30
 
 
@@ -71,7 +77,8 @@ def test_a_file_that_chooses_nothing_new_or_nonsense_changes_nothing(peer: Peer,
         time.sleep(1.5)
     write(settings, 'tools = ["recall"]\n')
 
-    assert peer.receive()["method"] == CHANGED  # the first that it hears of
+    # The first that it hears of.
+    assert [peer.receive()["method"] for _ in range(3)] == [CHANGED, PROMPTS, RESOURCES]
     assert "read_graph" in tools(peer)
 
 

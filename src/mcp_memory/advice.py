@@ -6,9 +6,17 @@ that it names are offered, and nowhere else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from mcp_memory.facts import SCOPES
+
+if TYPE_CHECKING:
+    from mcp_memory.settings import Settings
+
+WRITES = SCOPES.index("write") + 1
 
 
 class Sentence(msgspec.Struct, frozen=True):
@@ -44,6 +52,11 @@ SENTENCES = (
 def instructions(profile: str = "full", families: Iterable[str] = (), read_only: bool = False) -> str:
     """What the server says of itself to a client that is offered these tools."""
     return " ".join(_fitting(profile, frozenset(families), read_only))
+
+
+def instructions_for(settings: Settings) -> Callable[[int], str]:
+    """The same for a server with these settings, by how many of the scopes a client has: with one it may only read."""
+    return lambda level: instructions(settings.profile, settings.tools, settings.read_only or level < WRITES)
 
 
 def _fitting(profile: str, families: frozenset[str], read_only: bool) -> Iterator[str]:

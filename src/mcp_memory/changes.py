@@ -191,6 +191,18 @@ class CallsUndone(Change, frozen=True, tag=25):
     calls: list[int]
 
 
+# What every key of a request begins with: no text holds the first of these bytes, so entries that note a request can be
+# told without decoding the others.
+NOTED = b"\xfereq"
+
+
+class RequestNoted(Change, frozen=True, tag=26):
+    """The changes before this one were asked for by a request that may be sent again. By itself it changes nothing."""
+
+    key: bytes
+    fingerprint: bytes
+
+
 AnyChange = (
     EntityCreated
     | EntityAltered
@@ -217,6 +229,7 @@ AnyChange = (
     | ReflectionReverted
     | ReflectionDeleted
     | CallsUndone
+    | RequestNoted
 )
 
 

@@ -67,7 +67,9 @@ COMMANDS = {
             "scope": Option("For all your work, or for the project in this folder. [default: user]", "user|project"),
             "rules": Option("Also write rules for its model: when to recall and when to save."),
             "hook": Option("Also let each session begin with what the memory knows, where the client can do that."),
-            "uvx": Option("Start it by uvx, which fetches it, and not by the path of this installation."),
+            "uvx": Option(
+                "Start it by uvx, from where this installation came, and not by the path of this installation."
+            ),
             "config": Option("Another configuration file than the client's usual one.", "FILE"),
             "yes": Option("Write without asking."),
             "print": Option("Only show what would be written."),

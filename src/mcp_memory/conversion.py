@@ -65,7 +65,12 @@ def bring_in(errand: Errand, source: Graph, unread: int = 0) -> dict[str, Any]:
         }
         return Plan(merging.changes, answer | ({"not_held": left} if left else {}))
 
-    return dict(errand.commit(merge))
+    answer = dict(errand.commit(merge))
+    if unread:
+        errand.log("warning", f"{unread} stretches of the file could not be read and were not imported")
+    for what, count in left.items():
+        errand.log("warning", f"this memory's format has no place for {count} {what}, which were not imported")
+    return answer
 
 
 def read_source(path: str) -> tuple[Graph, int]:

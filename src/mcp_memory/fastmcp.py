@@ -7,7 +7,7 @@
     app.mount(memory_server("memory.db"), namespace="memory")
     app.run(transport="http")
 
-Needs `pip install mcp-memory[fastmcp]`; nothing else in the package imports this. The law: names, schemas, answers and
+Needs the extra `fastmcp` of this package; nothing else in it imports this. The law: names, schemas, answers and
 refusals are the desk's. Who may do what is FastMCP's business: our tokens and scopes are not asked."""
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The settings file while a server runs: when it chooses other tools, clients are offered them at once.
 
-The law: only what is on offer changes (profile, families, read-only). Everything else is how the server was built,
-and holds from its next start on. A file that cannot be read changes nothing, and is told about on stderr."""
+The law: only what is on offer changes (profile, families, read-only), and what is said of it. Everything else is how
+the server was built, and holds from its next start on. A file that cannot be read changes nothing, and is told about on
+stderr."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from mcp_memory.advice import instructions_for
 from mcp_memory.facts import MemoryFault
 from mcp_memory.settings import BadSetting, Request, read
 
@@ -59,7 +61,7 @@ class Follower:
             if wanted.profile != self._request.settings.profile:
                 log.warning("the official profile speaks otherwise throughout: it holds from the next start on")
             return
-        if self._offer.reoffer(tools_for(wanted)):
+        if self._offer.reoffer(tools_for(wanted), instructions_for(wanted)):
             log.info("clients are told of other tools: profile %s", wanted.profile)
 
 

@@ -45,6 +45,7 @@ from mcp_memory.changes import (
     RelationRestored,
     RelationReverted,
     RelationRevived,
+    RequestNoted,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.shelf import Names, Shelf
@@ -672,6 +673,9 @@ class Graph:
     def _undone(self, change: CallsUndone, at: str) -> None:
         """What was taken back is told by the changes beside this one."""
 
+    def _noted(self, change: RequestNoted, at: str) -> None:
+        """Who asked for it is no fact."""
+
 
 def _ends(relation: Relation) -> tuple[int, ...]:
     """The entities a relation touches, each once."""
@@ -710,4 +714,5 @@ APPLY: dict[type[AnyChange], Callable[[Graph, Any, str], None]] = {
     ReflectionReverted: Graph._reflection_reverted,
     ReflectionDeleted: Graph._unreflected,
     CallsUndone: Graph._undone,
+    RequestNoted: Graph._noted,
 }

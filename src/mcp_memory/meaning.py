@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mcp_memory.asides import say
 from mcp_memory.facts import MemoryFault
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Meaning:
         self._starter: threading.Thread | None = None
         self._closing = threading.Event()
         self._has_news = False
+        self._was_changing = False
 
     def changeover(self) -> Changeover | None:
         """The vectors, and what happens when the model changes. None where there is no model."""
@@ -80,8 +82,23 @@ class Meaning:
             return
         with self._space.reading() as graph:
             vectors = self.fresh(graph)
+        self._tell_of_change()
         if vectors is not None and (is_first or vectors.pending() <= SOON_EMBEDDED):
             vectors.wait(FIRST_SECONDS if is_first else SECONDS)
+
+    def _tell_of_change(self) -> None:
+        """Who searches while everything is embedded anew is told how far it is, and the next one that it is over."""
+        made = self._made
+        if made is None or not (made.is_changing or self._was_changing):
+            return
+        self._was_changing = made.is_changing
+        if made.is_changing:
+            done, total = made.progress()
+            say(
+                "info", f"embedding everything with another model: {done} of {total} texts; the former serves meanwhile"
+            )
+        else:
+            say("notice", "everything is embedded with the new model, which serves from now on")
 
     def why_not(self) -> str | None:
         """Why there are no vectors, in words for whoever called; None if there are."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mcp_memory import __version__
-from mcp_memory.advice import instructions
+from mcp_memory.advice import instructions_for
 from mcp_memory.facts import MemoryFault
 from mcp_memory.settings import BadSetting, Request, Settings, read
 
@@ -62,9 +62,10 @@ def serve(request: Request) -> int:
     offer = Offer(
         desk,
         ABOUT,
-        None if is_official else instructions(settings.profile, settings.tools, settings.read_only),
+        None if is_official else instructions_for(settings),
         official=is_official,
         confirm_above=settings.confirm_above,
+        output_schemas=settings.output_schemas,
     )
 
     def close() -> None:

@@ -134,7 +134,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="The authorization server whose access tokens (JWT) are accepted, exactly as their `iss` "
-            "names it. Needs `pip install mcp-memory[oauth]`.",
+            "names it. Needs the extra `oauth` of this package.",
             extra={"value": "URL", "default": "none"},
         ),
     ] = ""
@@ -234,6 +234,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     require_model: Annotated[
         bool,
         Meta(description="Let search_semantic fail where there is no model, instead of answering by words alone."),
+    ] = False
+    output_schemas: Annotated[
+        bool,
+        Meta(
+            description="List with each tool what it answers (outputSchema), for clients that call tools from code. A "
+            "model gains nothing by it, and the list becomes half as long again.",
+        ),
     ] = False
     confirm_above: Annotated[
         int,

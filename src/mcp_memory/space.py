@@ -17,6 +17,7 @@ from functools import lru_cache, partial
 from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
+from mcp_memory.asides import say
 from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
 from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
@@ -24,6 +25,7 @@ from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
+from mcp_memory.repeats import Repeats, asked
 from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
 
@@ -96,6 +98,9 @@ class Turns:
         self._free = threading.BoundedSemaphore(most)
 
     def __enter__(self) -> None:
+        if self._free.acquire(blocking=False):
+            return
+        say("info", f"waiting for another heavy call to end, for {self._patience:g} s at most")
         if not self._free.acquire(timeout=self._patience):
             raise ServerBusy(self._most)
 
@@ -213,6 +218,8 @@ class Space:
         self.last_write = 0.0
         self.history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
         self._past_graphs: PastGraphs | None = None
+        # Where the feed is kept, it also tells which requests were made.
+        self._repeats = Repeats(self.history) if self.history is not None else None
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
         self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
         self._loader: threading.Thread | None = None
@@ -386,6 +393,11 @@ class Space:
         """Run a planner under the write lock of every process, and make its plan true.
 
         `early`: the planner may also be run before the lock is taken, and again under it if news came."""
+        request = asked()
+        if request is not None and self._repeats is not None:
+            if at_once and not self._repeats.is_ready:
+                raise NotNow
+            planner = self._repeats.once(planner, request, self.clock())
         if at_once:
             return self._commit_at_once(planner, origin, tool)
         until = time.monotonic() + PATIENCE_SECONDS

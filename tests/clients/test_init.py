@@ -548,7 +548,44 @@ def test_where_a_host_has_no_file_for_rules_their_text_is_printed(run: Run, home
 # ── how it is started ────────────────────────────────────────────────────────────────────────────
 
 
-def test_uvx_is_written_so_that_others_can_use_the_file_too(run: Run, home: Path) -> None:
+@pytest.fixture
+def came_from(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """As if this installation came from there; from an index, which installers do not note, where nothing is said."""
+
+    def came_from(**noted: Any) -> None:
+        text = json.dumps(noted) if noted else None
+        monkeypatch.setattr(importlib.metadata.PathDistribution, "read_text", lambda self, name: text)
+
+    return came_from
+
+
+@pytest.mark.parametrize(
+    ("noted", "source"),
+    [
+        ({"url": "file:///there/a%20checkout", "dir_info": {}}, "/there/a checkout"),
+        ({"url": "file:///there/mcp_memory-1-py3-none-any.whl"}, "/there/mcp_memory-1-py3-none-any.whl"),
+        (
+            {"url": "https://example.org/m.git", "vcs_info": {"vcs": "git", "commit_id": "ab12"}},
+            "git+https://example.org/m.git@ab12",
+        ),
+    ],
+)
+def test_a_name_is_not_written_for_what_no_index_gave(
+    run: Run, home: Path, came_from: Callable[..., None], noted: Any, source: str
+) -> None:
+    came_from(**noted)
+    _, _, told = run("init", "cursor", "--scope", "project", "--yes", "--uvx", "--profile=core")
+    entry = entry_in("cursor", home.parent / "project" / ".cursor" / "mcp.json")
+
+    written = source if "+" in source else str(Path(source))
+    assert entry == {"command": "uvx", "args": ["--from", written, "mcp-memory", "--profile", "core"]}
+    assert ("needs it there too" in told) is ("+" not in source)
+
+
+def test_uvx_is_written_so_that_others_can_use_the_file_too(
+    run: Run, home: Path, came_from: Callable[..., None]
+) -> None:
+    came_from()
     run("init", "claude-code", "--scope", "project", "--yes", "--uvx", "--profile=core")
     file = home.parent / "project" / ".mcp.json"
 
@@ -560,7 +597,10 @@ def test_uvx_is_written_so_that_others_can_use_the_file_too(run: Run, home: Path
     assert "add --uvx" in run("init", "cursor", "--scope", "project", "--print")[2]
 
 
-def test_a_path_that_will_not_last_is_not_written(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_will_not_last_is_not_written(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, came_from: Callable[..., None]
+) -> None:
+    came_from()
     passing = home / ".cache" / "uv" / "archive-v0" / "x" / "bin" / "mcp-memory"
     passing.parent.mkdir(parents=True)
     passing.touch(mode=0o755)

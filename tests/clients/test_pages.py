@@ -88,8 +88,18 @@ def test_the_rules_are_shown_as_they_are_written() -> None:
             assert f"`{rules.paths[-1].format(**SHORT).removeprefix('./')}`" in said
 
 
+@pytest.mark.parametrize(
+    "page", [*PAGES.parent.glob("*.md"), *PAGES.glob("*.md"), CHECKOUT / "README.md"], ids=lambda page: page.name
+)
+def test_no_page_has_anybody_install_a_name(page: Path) -> None:
+    """The name on the index is nobody's until a release: docs/deployment.md says what becomes of PATH then."""
+    by_name = r"(?:uv tool|uvx|pipx|pip3?)(?: install| run)? ['\"]?mcp-memory"
+
+    assert not re.findall(by_name, page.read_text("utf-8"))
+
+
 def test_every_client_has_a_page_and_every_page_is_listed() -> None:
     listed = (PAGES / "README.md").read_text("utf-8")
 
-    assert {page.stem for page in PAGES.glob("*.md")} == {*CLIENTS, "README", "other", "rules"}
+    assert {page.stem for page in PAGES.glob("*.md")} == {*CLIENTS, "README", "other", "rules", "writing"}
     assert all(f"({page.name})" in listed for page in PAGES.glob("*.md") if page.stem != "README")

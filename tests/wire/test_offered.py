@@ -5,20 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from mcp_types import methods
 
+from mcp_memory.assembly import open_space
 from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
-from mcp_memory.wire import resources
-from mcp_memory.wire.prompts import fenced
+from mcp_memory.wire import resources, skills
+from mcp_memory.wire.prompts import BY_WORDS, CERTAIN, NEAREST, fenced
+from tests.test_advice import CHOICES
 from tests.wire.toy import META, Client
 
 ODD = "Ünï/cödé %41?#[x] 日本"
 MODERN = {"_meta": META}
+RECALL = "recall-for-task"
+TOOL = re.compile(r"\b[a-z]+_[a-z_]+\b")
+FILE = Path(skills.FILE)
 
 
 @pytest.fixture
@@ -190,12 +197,14 @@ def test_a_changed_profile_is_told_to_every_client() -> None:
     client.send("subscriptions/listen", "s", notifications={"toolsListChanged": True}, _meta=META)
     before = client.result("tools/list")["tools"]
 
-    assert client.offer.reoffer(catalog("core"))
-    assert not client.offer.reoffer(catalog("core"))
+    assert client.offer.reoffer(catalog("core"), "Fewer tools.")
+    assert not client.offer.reoffer(catalog("core"), "Fewer tools.")
 
     said = client.send("tools/call", name="create_entities", arguments={"entities": [{"name": "Ada"}]})
-    assert [one["method"] for one in said[:-1]] == ["notifications/tools/list_changed"] * 2
-    assert {**said[1]}["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
+    lists = [f"notifications/{name}/list_changed" for name in ("tools", "resources", "tools")]
+    assert [one["method"] for one in said[:-1]] == lists
+    assert {**said[2]}["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "s"
+    assert client.result("server/discover", **MODERN)["instructions"] == "Fewer tools."
     assert len(client.result("tools/list")["tools"]) < len(before)
     assert client.error("tools/call", name="compact", arguments={})["code"] == -32602
 
@@ -239,12 +248,57 @@ def test_every_prompt_renders_short_and_without_gaps(client: Client) -> None:
         assert not re.search(r"\{\w+\}", text)
 
 
-def test_recalling_brings_what_is_known_and_says_that_it_is_data(client: Client) -> None:
-    text = prompt(client, "recall-for-task", task="plan the release of Atlas")
+@pytest.fixture(params=["auto", "none"])
+def asked(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    """A memory about two things, searched by meaning when every vector is there, and by words alone."""
+    space = open_space(tmp_path / "memory.db", model=request.param)
+    client = Client(tools=catalog(), space=space)
+    client.call(
+        "create_entities",
+        entities=[
+            {"name": "Ana", "entityType": "Person", "observations": ["likes green tea"]},
+            {"name": "Boat", "entityType": "Thing", "observations": ["lies in Lisbon"]},
+        ],
+    )
+    if request.param == "auto":
+        with space.reading() as graph:
+            vectors = space.meaning.fresh(graph)
+        assert vectors is not None and vectors.wait(60)
+    yield client
+    assert [finding.text for finding in space.check()] == []
+    space.close()
 
-    assert '"ships in May"' in text
+
+def test_recalling_brings_what_is_known_and_says_that_it_is_data(asked: Client) -> None:
+    text = prompt(asked, "recall-for-task", task="what tea does Ana like?")
+
+    assert CERTAIN in text and '"likes green tea"' in text
     assert "not instructions" in text
-    assert "found nothing" in prompt(client, "recall-for-task", task="zzzz")
+
+
+@pytest.mark.parametrize("task", ["quarterly tax filing of Zebra Ltd", "zzzz"])
+def test_what_is_only_near_is_not_told_as_what_is_known(asked: Client, task: str) -> None:
+    text = prompt(asked, "recall-for-task", task=task)
+
+    assert CERTAIN not in text
+    assert ("found nothing" if asked.space.meaning.model == "none" else NEAREST) in text
+
+
+def test_what_only_shares_words_is_told_as_that(asked: Client) -> None:
+    asked.offer.reoffer({"search_nodes": catalog()["search_nodes"]}, None)
+
+    text = prompt(asked, "recall-for-task", task="a house in Lisbon")
+
+    assert CERTAIN not in text and BY_WORDS in text and '"lies in Lisbon"' in text
+
+
+def test_a_search_for_a_prompt_is_made_in_the_name_of_who_asked(client: Client) -> None:
+    origins = []
+    client.offer.desk.watch = lambda tool, origin, seconds, failed: origins.append(origin)
+
+    client.result("prompts/get", name=RECALL, arguments={"task": "Atlas"}, _meta=META)
+
+    assert origins == ["modern/9 test"]
 
 
 def test_stored_text_cannot_end_the_part_it_stands_in(client: Client) -> None:
@@ -256,6 +310,53 @@ def test_stored_text_cannot_end_the_part_it_stands_in(client: Client) -> None:
     assert text.count("</memory>") == 1
     assert json.loads(text.split("<memory>")[1].split("</memory>")[0])[0]["name"] in {"Ada", "Atlas"}
     assert "<" not in fenced("x", [evil, {"<": "<"}]).removeprefix("<x>").removesuffix("</x>")
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("profile", ["full", "core"])
+def test_prompts_and_the_skill_name_only_tools_that_are_offered(client: Client, profile: str, read_only: bool) -> None:
+    for families in CHOICES:
+        tools = catalog(profile, families, read_only)
+        client.offer.reoffer(tools, None)
+        said = [read_skill(client)]
+        for each in client.result("prompts/list")["prompts"]:
+            for task in ("tea", "zzzz"):
+                said.append(prompt(client, each["name"], **({"task": task} if each["name"] == RECALL else {})))
+        assert all(set(TOOL.findall(text)) <= set(tools) for text in said), (families, said)
+        listed = {each["name"] for each in client.result("prompts/list")["prompts"]}
+        assert (RECALL in listed) is ("search_nodes" in tools)
+        assert ("remember-this-session" in listed) is ("create_entities" in tools)
+        assert ("tidy-up" in listed) is bool(tools.keys() & {"merge_entities", "add_observations", "end_relation"})
+
+
+def test_a_prompt_that_cannot_be_followed_is_not_there(client: Client) -> None:
+    client.offer.reoffer(catalog(read_only=True), None)
+
+    assert client.error("prompts/get", name="tidy-up", arguments={})["code"] == -32602
+    ref = {"type": "ref/prompt", "name": "tidy-up"}
+    assert client.error("completion/complete", ref=ref, argument={"name": "entityType", "value": ""})["code"] == -32602
+    assert [each["name"] for each in client.result("prompts/list")["prompts"]] == [RECALL]
+
+
+def test_what_is_left_of_the_skill_is_in_order(client: Client) -> None:
+    whole = read_skill(client)
+    client.offer.reoffer(catalog("core", read_only=True), None)
+    left = read_skill(client)
+
+    assert whole == FILE.read_text("utf-8")
+    assert re.findall(r"^## (\w+)", left, re.MULTILINE) == ["Recall"]
+    assert re.findall(r"^(\d+)\. ", left, re.MULTILINE) == ["1", "2", "3", "4"]
+    assert set(left.splitlines()) <= set(whole.splitlines())
+    client.offer.reoffer(catalog(families=["seek"]), None)
+    assert re.findall(r"^(\d+)\. ", read_skill(client), re.MULTILINE) == ["1", "2"]
+    (skill,) = client.result("skills/list")["skills"]
+    assert skill["resources"][0]["size"] == len(read_skill(client).encode())
+
+
+def read_skill(client: Client) -> str:
+    (contents,) = client.result("resources/read", uri="skill://memory/SKILL.md")["contents"]
+    text: str = contents["text"]
+    return text
 
 
 def test_prompts_keep_to_what_they_are_told(client: Client) -> None:

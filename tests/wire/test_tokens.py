@@ -181,6 +181,27 @@ def test_a_session_allows_no_more_than_its_token(server: Server, secrets: dict[s
         assert json.loads(web.post(call(2, "graph_stats")).message["result"]["content"][0]["text"])["entities"] == 0
 
 
+def test_a_token_is_shown_what_it_may_call_and_told_no_more(server: Server, secrets: dict[str, str]) -> None:
+    offered: dict[str, list[set[str]]] = {}
+    for name, secret in secrets.items():
+        with with_token(server, secret) as web, with_token(server, secret) as session:
+            session.shake_hands()
+            lists = [web.modern("tools/list").message, session.post(request("tools/list")).message]
+            offered[name] = [{tool["name"] for tool in said["result"]["tools"]} for said in lists]
+            assert offered[name][0] == offered[name][1]
+            prompts = {each["name"] for each in web.modern("prompts/list").message["result"]["prompts"]}
+            skill = web.modern("resources/read", uri="skill://memory/SKILL.md").message["result"]["contents"][0]["text"]
+            saves = [
+                "Save" in web.modern("server/discover").message["result"]["instructions"],
+                "tidy-up" in prompts,
+                "`create_entities`" in skill,
+            ]
+            assert saves == [name != "reader"] * 3, name
+
+    by_scope = {level: {tool.name for tool in catalog().values() if tool.level <= level} for level in (1, 2, 3)}
+    assert [offered[name][0] for name in ("reader", "writer", "boss")] == list(by_scope.values())
+
+
 def test_over_tcp_the_same_scopes_hold(tmp_path: Path, file: Path, secrets: dict[str, str]) -> None:
     writing = call(1, "create_entities", entities=[person("Ada")])
     with running(real(tmp_path / "memory.db", "tcp", "--auth-token-file", str(file))) as server:
@@ -188,6 +209,8 @@ def test_over_tcp_the_same_scopes_hold(tmp_path: Path, file: Path, secrets: dict
             refused = reader.ask(writing)["result"]
             assert refused["isError"] and "scope write" in refused["content"][0]["text"]
             assert "isError" not in reader.ask(call(2, "graph_stats"))["result"]
+            listed = reader.ask(request("tools/list", 3))["result"]["tools"]
+            assert all(tool["annotations"]["readOnlyHint"] for tool in listed)
         with Line(server, secrets["writer"].encode() + b"\n") as writer:
             assert "isError" not in writer.ask(writing)["result"]
             assert writer.ask(call(3, "compact"))["result"]["isError"]

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import PromptReference, ResourceTemplateReference
+from mcp_types import PromptReference, ResourceTemplateReference, methods
 
 from mcp_memory.assembly import open_space
 from mcp_memory.tools.catalog import catalog
@@ -27,8 +27,9 @@ from mcp_memory.wire.resources import TEMPLATES
 from tests.conftest import Caller
 from tests.peers import Peer, npm_folder, script
 from tests.tour import COMPLETED, PROMPT_ARGUMENTS, filled, stops, variables
-from tests.wire.network import SETTINGS, real, running
+from tests.wire.network import HELLO, SETTINGS, real, running
 from tests.wire.test_sdk_client import MODES
+from tests.wire.toy import META
 
 PATIENCE = 120
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"
@@ -57,11 +58,28 @@ def test_the_official_client_drives_everything(tmp_path: Path, transport: str, m
             await drive(client, tmp_path)
 
     if transport == "stdio":
-        program, *arguments = command(tmp_path)
+        # Here with what tools answer: the client holds every answer against it.
+        program, *arguments = [*command(tmp_path), "--output-schemas"]
         asyncio.run(take(StdioServerParameters(command=program, args=arguments)))
     else:
         with running(real(tmp_path / "memory.db", "http", "--roots", str(tmp_path))) as server:
             asyncio.run(take(streamable_http_client(f"http://127.0.0.1:{server.port}/mcp")))
+
+
+@pytest.mark.parametrize(("version", "meta"), [("2025-06-18", {}), ("2025-11-25", {}), ("2026-07-28", META)])
+def test_every_answer_of_a_tool_is_one_that_the_protocol_knows(
+    tmp_path: Path, version: str, meta: dict[str, Any]
+) -> None:
+    with Peer(command(tmp_path), patience=PATIENCE * 2) as peer:
+        if not meta:
+            peer.request("initialize", {**HELLO, "protocolVersion": version})
+        listed = peer.request("tools/list", {"_meta": meta})
+        methods.validate_server_result("tools/list", version, listed)
+        assert {tool["name"] for tool in listed["tools"]} == {name for name, _ in stops(tmp_path)}
+        for name, arguments in stops(tmp_path):
+            said = peer.request("tools/call", {"name": name, "arguments": arguments, "_meta": meta})
+            assert not said.get("isError") and said["structuredContent"], name
+            methods.validate_server_result("tools/call", version, said)
 
 
 async def drive(client: Client, folder: Path) -> None:

@@ -195,7 +195,8 @@ class Client:
         return self.line(json.dumps({"jsonrpc": "2.0", "method": method, "params": params}))
 
     def result(self, method: str, **params: Any) -> Any:
-        (reply,) = self.send(method, **params)
+        """The result of a request, whatever is said beside it."""
+        (reply,) = (said for said in self.send(method, **params) if said.get("method") != "notifications/message")
         assert "result" in reply, reply
         return reply["result"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import shlex
@@ -23,11 +24,12 @@ PASSING = {
     "pipx/.cache": "pipx",
     ".cache/pipx": "pipx",
 }
-# How a runner is told what to run, from the package of that name or from another.
+# How a runner is told what to run, from the package of that name or from somewhere else.
 RUNNERS = {
     "uvx": ((PROGRAM,), ("--from", "{}", PROGRAM)),
     "pipx": (("run", PROGRAM), ("run", "--spec", "{}", PROGRAM)),
 }
+SOURCE_AFTER = frozenset({"--from", "--spec"})
 SLIM = "mcp-memory-slim"
 # What says nothing to a server that one client starts for itself.
 FOR_MANY_CLIENTS = (
@@ -85,7 +87,8 @@ def _program(uvx: bool, portable: bool) -> tuple[str, tuple[str, ...]]:
     if runner is None:
         return path or "", ()
     package, (plain, other) = _package(), RUNNERS[runner]
-    args = plain if package == PROGRAM else tuple(word.format(package) for word in other)
+    source = _source(package)
+    args = plain if source == PROGRAM else tuple(source if word == "{}" else word for word in other)
     # What a desktop starts rarely has the PATH of a terminal, so the runner is named in full where that may stand.
     return (None if portable else shutil.which(runner)) or runner, args
 
@@ -101,6 +104,34 @@ def _package() -> str:
             version(SLIM)
             return SLIM
     return PROGRAM
+
+
+def _source(package: str) -> str:
+    """What a runner gets this very package from. A name alone means whatever an index has under it, so it is only
+    given where this installation came from an index: from anywhere else, the installer has noted where (PEP 610)."""
+    from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        noted = msgspec.json.decode(distribution(package).read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, msgspec.DecodeError):
+        return package
+    url, subfolder, version = noted.get("url", ""), noted.get("subdirectory"), noted.get("vcs_info")
+    if not url:
+        return package
+    if version:
+        url = f"{version['vcs']}+{url}@{version.get('requested_revision') or version['commit_id']}"
+    elif urlsplit(url).scheme == "file":
+        path = url2pathname(urlsplit(url).path)
+        return os.path.join(path, subfolder) if subfolder else path
+    return f"{url}#subdirectory={subfolder}" if subfolder else url
+
+
+def is_of_this_computer(start: Launch) -> bool:
+    """Does this name a program, or where a runner gets it from, by a path?"""
+    sources = (there for word, there in itertools.pairwise(start.args) if word in SOURCE_AFTER)
+    return any(os.path.isabs(path) for path in (start.command, *itertools.islice(sources, 1)))
 
 
 def _own_path() -> str | None:

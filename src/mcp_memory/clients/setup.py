@@ -12,7 +12,15 @@ import msgspec
 from mcp_memory.advice import RULES
 from mcp_memory.clients import files, jsonc, tomltext
 from mcp_memory.clients.edits import Block, Edit, Entry, Item
-from mcp_memory.clients.launch import Launch, kept_arguments, kept_environment, launch, merged, typed
+from mcp_memory.clients.launch import (
+    Launch,
+    is_of_this_computer,
+    kept_arguments,
+    kept_environment,
+    launch,
+    merged,
+    typed,
+)
 from mcp_memory.clients.table import CLIENTS, NAME, Client, Scope, chosen, places
 from mcp_memory.clients.text import Broken
 from mcp_memory.settings import BadSetting, full_path
@@ -118,8 +126,9 @@ class Setup(msgspec.Struct):
             stays = [f"{name}={said}" for name, said in kept_environment(old).items() if self.start.env[name] == said]
             if stays:
                 yield f"This stays: {', '.join(stays)}."
-        if self.scope == "project" and os.path.isabs(self.start.command):
-            yield "The entry names a path of this computer. For a file that you share, add --uvx."
+        if self.scope == "project" and is_of_this_computer(self.start):
+            more = "whoever shares the file needs it there too" if self.uvx else "for a file that you share, add --uvx"
+            yield f"The entry names a path of this computer: {more}."
 
 
 def setup_for(name: str, scope: str, flags: Mapping[str, str], uvx: bool, config: str) -> Setup:

@@ -36,6 +36,7 @@ from mcp_memory.changes import (
     RelationRestored,
     RelationReverted,
     RelationRevived,
+    RequestNoted,
     Was,
 )
 from mcp_memory.facts import Reflection, Relation
@@ -248,6 +249,7 @@ TELL: dict[type[AnyChange], Callable[[Telling, Any], str]] = {
         telling._reflections.get(change.id), "deleted the reflection"
     ),
     CallsUndone: Telling._undone,
+    RequestNoted: lambda telling, change: "",  # how a client asked is nothing that happened to facts
 }
 
 

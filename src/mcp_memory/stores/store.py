@@ -150,6 +150,9 @@ class History(Protocol):
     def between(self, after: int, upto: int) -> Iterator[Entry]:
         """The entries with after < seq <= upto, oldest first, with what they altered."""
 
+    def noted(self, after: int) -> Iterator[Entry]:
+        """The entries after this one that note a request, oldest first, without what they altered."""
+
     def calls(self, wanted: Calls) -> Iterator[Entry]:
         """The first entries of these calls, newest first; about entities, every piece for itself."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -26,6 +26,8 @@ from mcp_memory.tools.rendering import everything_json
 
 # Progress is told, and cancelling noticed, every so many lines.
 STRIDE = 2000
+# Of so many lines that were left out, a caller that listens is told each with its reason.
+MOST_TOLD = 20
 
 
 class EntityLine(msgspec.Struct, tag_field="type", tag="entity", rename="camel"):
@@ -53,27 +55,34 @@ Line = EntityLine | RelationLine
 decode_line = msgspec.json.Decoder(Line).decode
 
 
+class Written(NamedTuple):
+    """A line as it stands in its file."""
+
+    number: int
+    text: bytes
+
+
 class Reading:
     """What was read from a file: good lines, and the bad ones with the reason each is bad."""
 
     def __init__(self) -> None:
         self.entities: list[EntityLine] = []
-        self.relations: list[tuple[RelationLine, bytes]] = []
-        self.rejected: list[tuple[bytes, str]] = []
+        self.relations: list[tuple[RelationLine, Written]] = []
+        self.rejected: list[tuple[Written, str]] = []
         self.skipped = 0
         self.errors = 0
 
-    def reject(self, line: bytes, why: str) -> None:
+    def reject(self, line: Written, why: str) -> None:
         self.rejected.append((line, why))
 
-    def skip(self, line: bytes, why: str) -> None:
+    def skip(self, line: Written, why: str) -> None:
         self.skipped += 1
         self.reject(line, why)
 
-    def take(self, line: bytes) -> None:
+    def take(self, line: Written) -> None:
         """Sort one line in. Lines that are no record are skipped, records with wrong content are errors."""
         try:
-            record = decode_line(line)
+            record = decode_line(line.text)
             if isinstance(record, EntityLine):
                 check_name(record.name)
                 check_name(record.entity_type, "entityType")
@@ -131,14 +140,23 @@ def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
     for number, line in enumerate(_lines(path)):
         done += len(line)
         if line.strip():
-            reading.take(line.strip(b"\r\n"))
+            reading.take(Written(number + 1, line.strip(b"\r\n")))
         if number % STRIDE == 0:
             errand.progress(done, size, "reading")
     errand.progress(size, size, f"writing {len(reading.entities)} entities, {len(reading.relations)} relations")
     answer = errand.commit(lambda graph: _plan(graph, reading))
     if reading.rejected:
-        answer["quarantine"] = _quarantine(path, reading.rejected)
+        answer["quarantine"] = _quarantine(path, [line for line, _ in reading.rejected])
+        _tell_of_rejected(errand, reading.rejected, answer["quarantine"])
     return dict(answer)
+
+
+def _tell_of_rejected(errand: Errand, rejected: list[tuple[Written, str]], aside: str | None) -> None:
+    """What was left out and why, line by line: an answer has only room for how many."""
+    for line, why in sorted(rejected)[:MOST_TOLD]:
+        errand.log("warning", f"line {line.number} was not imported: {why}")
+    kept = f"kept in {aside}" if aside else "left where they are, in the file that was read"
+    errand.log("warning", f"{len(rejected)} lines were not imported; they are {kept}")
 
 
 def _size(path: str) -> int:
@@ -164,7 +182,7 @@ def _plan(graph: Graph, reading: Reading) -> Plan:
             draft.observe(record.name, record.observations)
     linking = Linking(graph, draft)
     imported = 0
-    lost: list[tuple[bytes, str]] = []
+    lost: list[tuple[Written, str]] = []
     for link, line in reading.relations:
         given = RelationInput(link.source, link.target, link.relation_type)
         said = linking.link(given)
@@ -182,7 +200,7 @@ def _plan(graph: Graph, reading: Reading) -> Plan:
     return Plan(draft.changes + linking.changes, answer)
 
 
-def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
+def _quarantine(path: str, rejected: list[Written]) -> str | None:
     """Keep the lines that were not imported, each once, beside the file they came from."""
     aside = path + ".quarantine"
     if os.path.islink(aside):
@@ -193,7 +211,7 @@ def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
             with open(aside, "rb") as file:
                 known = set(file.read().split(b"\n"))
         with open(aside, "ab") as file:
-            for line, _ in rejected:
+            for _, line in rejected:
                 if line not in known:
                     known.add(line)
                     file.write(line + b"\n")

@@ -22,7 +22,11 @@ def compact(errand: Errand) -> dict[str, Any]:
     dropped = errand.space.compact(lambda done, total: errand.progress(done, total, "compacting"))
     after = _bytes(errand.space)
     answer = {"success": True, "message": "Log compacted successfully", "bytesBefore": before, "bytesAfter": after}
-    return answer | ({"historyDropped": dropped._asdict()} if dropped else {})
+    errand.log("info", f"compacted: {before} bytes before, {after} after")
+    if dropped is None:
+        return answer
+    errand.log("notice", f"the history of {dropped.calls} calls, until {dropped.until}, is kept no longer")
+    return answer | {"historyDropped": dropped._asdict()}
 
 
 def _bytes(space: Space) -> int:

@@ -15,7 +15,7 @@ from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from mcp_memory.settings import BadSetting, full_path
-from mcp_memory.wire.callers import ANYBODY, Allowance, Caller, Denied, level_of
+from mcp_memory.wire.callers import ALL, ANYBODY, Allowance, Caller, Denied, level_of
 from mcp_memory.wire.tokens import Token, plain_token, read_tokens
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class Access:
         if known is not None and known[0] > now:
             return known[1]
         claimed = issuer.verify(given, now)
-        caller = Caller(claimed.name, claimed.level, self._allowance(f"oauth {claimed.name}"), claimed.until)
+        # What is refused names the scope that it takes, and a client may ask its user for that: so it sees everything.
+        caller = Caller(claimed.name, claimed.level, self._allowance(f"oauth {claimed.name}"), claimed.until, ALL)
         if len(self._verified) >= MOST_CALLERS:
             del self._verified[next(iter(self._verified))]
         self._verified[digest] = (now + REMEMBERED_SECONDS, caller)

@@ -137,6 +137,7 @@ class Dialogue:
         self.session = session
         self.era = era
         self.send: Callable[[list[bytes]], None] | None = None
+        self.said: list[bytes] = []  # what goes out before the answer, where nothing can be sent meanwhile
         self.errand: Errand | None = None
         self.message = message
         self.meta = message.params.meta if message.params is not None else None
@@ -169,11 +170,17 @@ class Dialogue:
     # ── saying ───────────────────────────────────────────────────────────────────────────────────
 
     def log(self, level: str, text: str) -> None:
-        if self.send is not None and self._hears(level):
-            from mcp_memory.wire.jsonrpc import notification
+        if not self._hears(level):
+            return
+        from mcp_memory.quoting import visible
+        from mcp_memory.wire.jsonrpc import notification
 
-            fields = {"level": level, "logger": "mcp-memory", "data": text}
-            self.send([notification("notifications/message", encode(fields))])
+        fields = {"level": level, "logger": "mcp-memory", "data": visible(text)}
+        line = notification("notifications/message", encode(fields))
+        if self.send is None:
+            self.said.append(line)
+        else:
+            self.send([line])
 
     def _hears(self, level: str) -> bool:
         if not self.era.stateless:

@@ -55,11 +55,15 @@ class Allowance:
 class Caller:
     """Whoever showed one token."""
 
-    __slots__ = ("allowance", "is_revoked", "level", "name", "until")
+    __slots__ = ("allowance", "is_revoked", "level", "name", "shown", "until")
 
-    def __init__(self, name: str, level: int, allowance: Allowance, until: float = float("inf")) -> None:
+    def __init__(
+        self, name: str, level: int, allowance: Allowance, until: float = float("inf"), shown: int = NOBODY
+    ) -> None:
+        """`shown`: lists show what needs so much, if that is more than `level`."""
         self.name = name
         self.level = level  # how many of SCOPES, from the first
+        self.shown = max(level, shown)
         self.allowance = allowance
         self.until = until
         self.is_revoked = False

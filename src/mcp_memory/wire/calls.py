@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
+from mcp_memory.asides import heard_by
 from mcp_memory.facts import MemoryFault
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.pace import at, brisk
@@ -27,6 +28,8 @@ class Call:
     def make(self) -> Answer | None:
         """The answer, or None when it comes later, from a thread."""
         session = self.dialogue.session
+        if session.in_batch:
+            return self._in_batch()
         if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
             self._begin()
             return None
@@ -35,11 +38,21 @@ class Call:
             return self._answer()
         return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
 
+    def _in_batch(self) -> Answer | None:
+        """A batch is answered as one, so its calls are made where it is read; each once, if it has a key."""
+        session = self.dialogue.session
+        hurried, desk = session.is_hurried, session.offer.desk
+
+        def do() -> Answer:
+            return desk.call(self.tool, self.arguments, self.origin, at_once=hurried)
+
+        return session.offer.retries.once(self, do, wait=not hurried) if self.tool.writes else do()
+
     def _answer(self) -> Answer | None:
         session, offer = self.dialogue.session, self.dialogue.session.offer
         most = offer.most_lost(self.tool, self.dialogue)
         hurried = session.is_hurried
-        with at(brisk()) if self.tool.is_lengthy else nullcontext():
+        with at(brisk()) if self.tool.is_lengthy else nullcontext(), heard_by(self.dialogue.log):
             try:
                 return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=most)
             except Unconfirmed as stakes:

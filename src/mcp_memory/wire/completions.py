@@ -43,7 +43,7 @@ def completed(offer: Offer, params: dict[str, Any], at_once: bool = False) -> tu
 def _kind(offer: Offer, ref: dict[str, Any], name: str) -> str:
     """What completes this argument of this prompt or template; nothing where nothing does."""
     if ref.get("type") == "ref/prompt":
-        prompt = offer.prompts.get(str(ref.get("name")))
+        prompt = offer.offered_prompts().get(str(ref.get("name")))
         if prompt is None:
             raise Fault(INVALID_PARAMS, f"Unknown prompt: {ref.get('name')}. prompts/list names those there are.")
         return next((each.completes for each in prompt.arguments if each.name == name), "")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from mcp_memory.asides import heard_by
 from mcp_memory.facts import MemoryFault
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.pace import STEPS_BETWEEN_LOOKS, Pace, at
@@ -69,7 +70,7 @@ class LongCall:
         while True:
             try:
                 pace = Pace(STEPS_BETWEEN_LOOKS, self._look, self.errand.progress)
-                with at(pace) if self.tool.is_lengthy else nullcontext():
+                with at(pace) if self.tool.is_lengthy else nullcontext(), heard_by(self.dialogue.log):
                     return desk.call(call.tool, call.arguments, call.origin, self.errand, most_lost=most)
             except Unconfirmed as stakes:
                 try:

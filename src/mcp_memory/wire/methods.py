@@ -45,12 +45,12 @@ def initialize(session: Session, era: Era, ident: bytes, message: Message, line:
     eras = session.offer.eras
     agreed = eras.get(asked, eras[NEWEST_HANDSHAKE]) if isinstance(asked, str) else eras[NEWEST_HANDSHAKE]
     session.shake_hands(agreed, params.get("clientInfo"), params.get("capabilities"))
-    return [reply(ident, session.offer.standing("initialize", agreed))]
+    return [reply(ident, session.offer.standing("initialize", agreed, session.shown))]
 
 
 def standing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     """What is always answered the same."""
-    return [reply(ident, session.offer.standing(message.method, era))]
+    return [reply(ident, session.offer.standing(message.method, era, session.shown))]
 
 
 def listing(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
@@ -58,7 +58,7 @@ def listing(session: Session, era: Era, ident: bytes, message: Message, line: by
     if session.offer.official:
         return standing(session, era, ident, message, line)
     cursor = params_of(line).get("cursor") if b'"cursor"' in line else None
-    return [reply(ident, session.offer.page(message.method, era, cursor))]
+    return [reply(ident, session.offer.page(message.method, era, cursor, session.shown))]
 
 
 def set_level(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
@@ -95,14 +95,15 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
         allowed = f"{name} needs a token with the scope {tool.scope}, which this one has not. Nothing was changed."
         return told(session, era, ident, desk.refusal(MemoryFault(allowed)))
     origin = session.origin if params.meta is None else session.sender(params.meta)
-    is_plain = not (tool.is_errand or tool.is_lengthy or tool.destructive)
+    is_plain = not (tool.is_errand or tool.is_lengthy or tool.is_search or tool.destructive)
     has_key = params.meta is not None and bool(bytes(params.meta.request_key))
-    if session.in_batch or session.offer.official or (is_plain and not has_key):
+    if session.offer.official or ((session.in_batch or is_plain) and not has_key):
         return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
     from mcp_memory.wire.calls import Call
 
-    answer = Call(Dialogue(session, era, message, line), tool, arguments, origin).make()
-    return [] if answer is None else told(session, era, ident, answer)
+    dialogue = Dialogue(session, era, message, line)
+    answer = Call(dialogue, tool, arguments, origin).make()
+    return [] if answer is None else [*dialogue.said, *told(session, era, ident, answer)]
 
 
 def _no_object(session: Session, arguments: bytes) -> bytes:
@@ -155,10 +156,13 @@ def _text(answer: Answer) -> Sequence[bytes]:
 def read(session: Session, era: Era, ident: bytes, message: Message, line: bytes) -> list[bytes]:
     uri = uri_in(session, message)
     offer = session.offer
-    contents = offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    told = offer.resources.unchanging.get(uri)
+    contents = (
+        told(offer.seen(session.shown)) if told else offer.resources.read(uri, offer.desk.space, session.is_hurried)
+    )
     if contents is None:
         raise no_such_resource(session, era, uri)
-    keep_ms = KEEP_MS if uri in offer.resources.unchanging else CHANGES_MS
+    keep_ms = KEEP_MS if told else CHANGES_MS
     return [reply(ident, offer.result(era, {"contents": [contents]}, keep_ms))]
 
 
@@ -231,7 +235,7 @@ def prompt(session: Session, era: Era, ident: bytes, message: Message, line: byt
     name = None if params is None else params.name
     if params is None or not isinstance(name, str):
         raise bad_param(session, "name", "string", name, name is None)
-    chosen = session.offer.prompts.get(name)
+    chosen = session.offer.offered_prompts(session.shown).get(name)
     if chosen is None:
         raise Fault(INVALID_PARAMS, f"Unknown prompt: {name}. prompts/list names those there are.")
     given = value_of(bytes(params.arguments)) if bytes(params.arguments) else {}
@@ -253,7 +257,7 @@ def skill(session: Session, era: Era, ident: bytes, message: Message, line: byte
     from mcp_memory.wire.skills import skill_of
 
     uri = uri_in(session, message)
-    found = skill_of(uri)
+    found = skill_of(uri, session.offer.seen(session.shown))
     if found is None:
         raise Fault(INVALID_PARAMS, f"Skill not found: {uri}. skills/list names those there are.", data={"uri": uri})
     return [reply(ident, session.offer.result(era, {"skill": found}, KEEP_MS))]

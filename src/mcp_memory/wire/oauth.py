@@ -238,9 +238,13 @@ def issuer_for(settings: Settings) -> Issuer | None:
     try:
         import jwt
     except ImportError as error:
-        raise BadSetting("--oauth-issuer needs one package more: pip install 'mcp-memory[oauth]'.") from error
+        raise BadSetting(
+            "--oauth-issuer needs one package more: install this one with its extra oauth (docs/deployment.md)."
+        ) from error
     if not jwt.algorithms.has_crypto:
-        raise BadSetting("--oauth-issuer needs the package cryptography: pip install 'mcp-memory[oauth]'.")
+        raise BadSetting(
+            "--oauth-issuer needs the package cryptography: install this one with its extra oauth (docs/deployment.md)."
+        )
     _must_be_safe(settings.oauth_issuer, "--oauth-issuer")
     if "://" in settings.oauth_jwks:
         _must_be_safe(settings.oauth_jwks, "--oauth-jwks")

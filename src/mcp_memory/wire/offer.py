@@ -10,6 +10,7 @@ from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.wire.callers import ALL
 from mcp_memory.wire.eras import HANDSHAKE_ERAS, OFFICIAL_ERAS, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault, encode
 from mcp_memory.wire.news import LISTS, Watcher
@@ -32,6 +33,10 @@ PAGE = 200
 CURSOR = "from-"
 CONFIRM_ABOVE = 50
 SKILLS = "io.modelcontextprotocol/skills"
+REQUEST_KEY = "mcp-memory/requestKey"  # docs/clients/writing.md
+
+
+Instructions = Callable[[int], str] | str | None
 
 
 class Offer:
@@ -41,21 +46,26 @@ class Offer:
         self,
         desk: Desk | Callable[[], Desk],
         server_info: Mapping[str, Any],
-        instructions: str | None = None,
+        instructions: Instructions = None,
         *,
         official: bool = False,
         confirm_above: int = CONFIRM_ABOVE,
+        output_schemas: bool = False,
         page: int = PAGE,
     ) -> None:
-        """`confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never."""
-        if instructions is not None and len(instructions) > MOST_INSTRUCTIONS:
-            raise ValueError(f"instructions: {len(instructions)} > {MOST_INSTRUCTIONS} characters")
+        """`instructions`: what is said of all this, or a function of how many of the scopes somebody has.
+        `confirm_above`: a call that takes away more facts than these asks the user first; 0 asks never.
+        `output_schemas`: say with each tool what it answers."""
+        longest = instructions(ALL) if callable(instructions) else instructions or ""
+        if len(longest) > MOST_INSTRUCTIONS:
+            raise ValueError(f"instructions: {len(longest)} > {MOST_INSTRUCTIONS} characters")
         self._desk = desk
         self.server_info = dict(server_info)
         self.instructions = instructions
         self.official = official
         self.eras = OFFICIAL_ERAS if official else HANDSHAKE_ERAS
         self.confirm_above = confirm_above
+        self._output_schemas = output_schemas
         self.writes = 0  # counted up with each write, ours or others'
         self.list_changes = dict.fromkeys(LISTS, 0)
         self._page = page
@@ -67,7 +77,7 @@ class Offer:
             "_meta": {"io.modelcontextprotocol/serverInfo": self.server_info},
         }
         self.stateless_end = b"," + encode(self.said_at_the_end)[1:]
-        self._encoded: dict[tuple[str, str], bytes] = {}
+        self._encoded: dict[tuple[str, str, int], bytes] = {}
         # Told whose call has written, in whichever thread it has; None: another process, or a list has changed.
         self.listeners: list[Callable[[Session | None], None]] = []
 
@@ -90,6 +100,16 @@ class Offer:
         from mcp_memory.wire.prompts import memory_prompts
 
         return {} if self.official else memory_prompts()
+
+    def seen(self, level: int = ALL) -> dict[str, Tool]:
+        """The tools that somebody with so many of the scopes is shown."""
+        tools = self.desk.tools
+        return tools if level >= ALL else {name: tool for name, tool in tools.items() if tool.level <= level}
+
+    def offered_prompts(self, level: int = ALL) -> dict[str, Prompt]:
+        """The prompts that can be followed with the tools that are shown."""
+        tools = self.seen(level)
+        return {name: prompt for name, prompt in self.prompts.items() if prompt.fits(tools)}
 
     @cached_property
     def sealer(self) -> Sealer:
@@ -119,12 +139,15 @@ class Offer:
                 self.list_changes[name] += 1
         self._tell(None)
 
-    def reoffer(self, tools: dict[str, Tool]) -> bool:
-        """Offer these tools from now on; were they others before?"""
+    def reoffer(self, tools: dict[str, Tool], instructions: Instructions) -> bool:
+        """Offer these tools from now on, and say this of them; were they others before?"""
         is_new = list(self.desk.tools) != list(tools)
         if is_new:
-            self.desk.tools = tools
-            self.change_lists("tools")
+            prompts = list(self.offered_prompts())
+            self.desk.tools, self.instructions = tools, instructions
+            # The skill, a resource, speaks of the tools that there are.
+            changed = ("tools", "resources", "prompts")
+            self.change_lists(*(changed if list(self.offered_prompts()) != prompts else changed[:2]))
         return is_new
 
     def _tell(self, session: Session | None) -> None:
@@ -162,23 +185,23 @@ class Offer:
             fields |= self.said_at_the_end
         return encode(fields)
 
-    def standing(self, method: str, era: Era) -> bytes:
-        """The answer to a request that always gets the same one."""
-        key = (method, era.version)
+    def standing(self, method: str, era: Era, level: int = ALL) -> bytes:
+        """The answer to a request that always gets the same one, from somebody with so many of the scopes."""
+        key = (method, era.version, level)
         if key not in self._encoded:
-            fields = STANDING[method](self, era)
+            fields = STANDING[method](self, era, level)
             if method.endswith("/list"):
                 (name, items), *_ = fields.items()
                 fields = self._paged(name, items)
             self._encoded[key] = self.result(era, fields, KEEP_MS)
         return self._encoded[key]
 
-    def page(self, method: str, era: Era, cursor: Any) -> bytes:
+    def page(self, method: str, era: Era, cursor: Any, level: int = ALL) -> bytes:
         """A list, from where the cursor says."""
         if cursor is None:
-            return self.standing(method, era)
+            return self.standing(method, era, level)
         start = _start_of(cursor)
-        made = STANDING[method](self, era)
+        made = STANDING[method](self, era, level)
         (name, items), *_ = made.items()
         if start is None or start % self._page or start >= len(items):
             raise Fault(INVALID_PARAMS, "Invalid params: this cursor is none of ours; begin without one")
@@ -188,19 +211,19 @@ class Offer:
         end = start + self._page
         return {name: items[start:end], **({"nextCursor": f"{CURSOR}{end}"} if end < len(items) else {})}
 
-    def _hello(self, era: Era) -> dict[str, Any]:
+    def _hello(self, era: Era, level: int) -> dict[str, Any]:
         return {
             "protocolVersion": era.version,
             "capabilities": self._capabilities(era),
             "serverInfo": era.known("server", self.server_info),
-            **self._instructions(),
+            **self._instructions(level),
         }
 
-    def _discovered(self, era: Era) -> dict[str, Any]:
+    def _discovered(self, era: Era, level: int) -> dict[str, Any]:
         return {
             "supportedVersions": STATELESS_VERSIONS,
             "capabilities": self._capabilities(era),
-            **self._instructions(),
+            **self._instructions(level),
         }
 
     def _capabilities(self, era: Era) -> dict[str, Any]:
@@ -212,34 +235,39 @@ class Offer:
             "prompts": {"listChanged": True},
             "completions": {},
             "logging": {},
-            "extensions": {SKILLS: {}},
+            "extensions": {SKILLS: {}, REQUEST_KEY: {}},
         }
         return era.known("capability", offered)
 
-    def _instructions(self) -> dict[str, str]:
-        return {} if self.instructions is None else {"instructions": self.instructions}
+    def _instructions(self, level: int) -> dict[str, str]:
+        told = self.instructions(level) if callable(self.instructions) else self.instructions
+        return {} if told is None else {"instructions": told}
 
-    def _tools(self, era: Era) -> dict[str, Any]:
+    def _tools(self, era: Era, level: int) -> dict[str, Any]:
         # A tool may be called by a second name; it is listed by its own.
-        offered = [tool for name, tool in self.desk.tools.items() if name == tool.name]
-        return {"tools": [era.known("tool", described(tool)) for tool in offered]}
+        offered = [tool for name, tool in self.seen(level).items() if name == tool.name]
+        return {"tools": [era.known("tool", described(tool, self._output_schemas)) for tool in offered]}
 
-    def _resources(self, era: Era) -> dict[str, Any]:
+    def _resources(self, era: Era, level: int) -> dict[str, Any]:
         return {"resources": [era.known("resource", each) for each in self.resources.listed()]}
 
-    def _templates(self, era: Era) -> dict[str, Any]:
+    def _templates(self, era: Era, level: int) -> dict[str, Any]:
         return {"resourceTemplates": [era.known("template", each) for each in self.resources.templates()]}
 
-    def _prompts(self, era: Era) -> dict[str, Any]:
-        return {"prompts": [era.known("prompt", _introduced(prompt, era)) for prompt in self.prompts.values()]}
+    def _prompts(self, era: Era, level: int) -> dict[str, Any]:
+        return {
+            "prompts": [
+                era.known("prompt", _introduced(prompt, era)) for prompt in self.offered_prompts(level).values()
+            ]
+        }
 
-    def _skills(self, era: Era) -> dict[str, Any]:
+    def _skills(self, era: Era, level: int) -> dict[str, Any]:
         from mcp_memory.wire.skills import skills
 
-        return {"skills": skills()}
+        return {"skills": skills(self.seen(level))}
 
 
-STANDING: dict[str, Callable[[Offer, Era], dict[str, Any]]] = {
+STANDING: dict[str, Callable[[Offer, Era, int], dict[str, Any]]] = {
     "initialize": Offer._hello,
     "server/discover": Offer._discovered,
     "tools/list": Offer._tools,
@@ -265,15 +293,21 @@ def _introduced(prompt: Prompt, era: Era) -> dict[str, Any]:
     return shown
 
 
-def described(tool: Tool) -> dict[str, Any]:
+def described(tool: Tool, with_answer: bool = False) -> dict[str, Any]:
     """A tool as `tools/list` shows it; one that has a `wire` method describes itself."""
     wire: Callable[[], dict[str, Any]] | None = getattr(tool, "wire", None)
     if wire is not None:
         return wire()
-    return {
+    shown = {
         "name": tool.name,
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.schema,
         "annotations": tool.annotations,
     }
+    if with_answer:
+        from mcp_memory.tools.answers import output_schema
+
+        answer = output_schema(tool.name)
+        return shown if answer is None else {**shown, "outputSchema": answer}
+    return shown

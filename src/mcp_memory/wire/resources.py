@@ -5,7 +5,7 @@ instructions. The official profile has one resource, and writes it as that serve
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ Reader = Callable[..., Any]
 class Resources:
     """The resources a client is offered."""
 
-    unchanging: frozenset[str] = frozenset()
+    # What no write changes, only another choice of tools: each is made for whoever is offered these.
+    unchanging: Mapping[str, Callable[[Collection[str]], dict[str, Any]]] = {}
     names: tuple[str, ...] = (URI,)
 
     def listed(self) -> list[dict[str, Any]]:
@@ -64,9 +65,9 @@ class MemoryResources(Resources):
     """Everything there is to read in the profiles of our own."""
 
     def __init__(self) -> None:
-        from mcp_memory.wire.skills import SKILL_URI
+        from mcp_memory.wire.skills import SKILL_URI, contents
 
-        self.unchanging = frozenset({SKILL_URI})
+        self.unchanging = {SKILL_URI: contents}
         self.names = (URI, RECENT, STATS, *(template["uriTemplate"] for template in TEMPLATES), SKILL_URI)
 
     def listed(self) -> list[dict[str, Any]]:
@@ -78,10 +79,6 @@ class MemoryResources(Resources):
         return TEMPLATES
 
     def read(self, uri: str, space: Space, at_once: bool = False) -> dict[str, Any] | None:
-        if uri in self.unchanging:
-            from mcp_memory.wire.skills import contents
-
-            return contents()
         found = _reader_of(uri)
         said = None if found is None else _asked(space, found[0], at_once, *found[1:])
         return None if said is None else {"uri": uri, "mimeType": MIME, "text": said.decode()}

@@ -1,7 +1,7 @@
 """A write that a client sends again, because it never saw the answer, happens once and is answered again.
 
-The client names it by a key of its own in `_meta`. Keys are kept in this process and for an hour: what a
-restart could double, the tools see for themselves, because a fact that is known is not added again."""
+The client names it by a key of its own in `_meta`. This process keeps keys with their answers for an hour; that the
+call was made also stands in the feed, where the format of the memory has one (`repeats.py`), for the next process."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from mcp_memory.changes import NOTED
 from mcp_memory.facts import NotNow
+from mcp_memory.repeats import KEPT_SECONDS, KeyReused, Request, asked_as
 from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Answer
     from mcp_memory.wire.calls import Call
 
-KEPT_SECONDS = 3600.0
 MOST_KEPT = 1000
 MOST_BYTES = 8 * 1024 * 1024
 LONGEST_KEY = 256
 WAIT_SECONDS = 60.0
+REUSED = "Invalid params: this mcp-memory/requestKey was used for another call"
 
 
 class Made:
@@ -60,7 +62,9 @@ class Retries:
         while True:
             made, is_new = self._find(place, fingerprint)
             if is_new:
-                return self._do(place, made, do)
+                name = NOTED + sha256(call.origin.encode() + b"\0" + key).digest()[:16]
+                with asked_as(Request(name, fingerprint[:16])):
+                    return self._do(place, made, do)
             if made.answer is not None:
                 return replace(made.answer, changed=False)
             if not wait:
@@ -75,13 +79,15 @@ class Retries:
                 made = self._made[place] = Made(fingerprint, self._clock())
                 return made, True
         if made.fingerprint != fingerprint:
-            raise Fault(INVALID_PARAMS, "Invalid params: this mcp-memory/requestKey was used for another call")
+            raise Fault(INVALID_PARAMS, REUSED)
         return made, False
 
     def _do(self, place: tuple[str, bytes], made: Made, do: Callable[[], Answer | None]) -> Answer | None:
         answer = None
         try:
             answer = do()
+        except KeyReused as reused:
+            raise Fault(INVALID_PARAMS, REUSED) from reused
         finally:
             with self._lock:
                 if answer is None or answer.is_error:

@@ -66,11 +66,13 @@ class Session:
     """One client's conversation."""
 
     def __init__(
-        self, offer: Offer, transport: str = "stdio", *, at_once: bool = False, level: int = len(SCOPES)
+        self, offer: Offer, transport: str = "stdio", *, at_once: bool = False, level: int = len(SCOPES), shown: int = 0
     ) -> None:
-        """`at_once`: whoever hands us lines must not be kept waiting. `level`: how many of SCOPES it has."""
+        """`at_once`: whoever hands us lines must not be kept waiting. `level`: how many of SCOPES it has. `shown`: how
+        many of them what it is shown may need, if that is more."""
         self.offer = offer
         self.level = level
+        self.shown = max(level, shown)
         self.transport = transport
         self.at_once = at_once
         self.client: object = self  # whose conversation it is: its forks share this
@@ -109,7 +111,7 @@ class Session:
 
     def fork(self) -> Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
-        fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level)
+        fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level, shown=self.shown)
         fork.client, fork.era, fork.origin = self.client, self.era, self.origin
         fork.peer, fork.shook_hands = self.peer, self.shook_hands
         return fork

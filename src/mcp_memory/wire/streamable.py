@@ -135,7 +135,7 @@ class Endpoint:
     def _session(self, caller: Caller, connection: HttpConnection) -> Session:
         who = connection.address if caller.name in ("", "default") else f"as {caller.name}"
         via = f"http {who}".rstrip()
-        return Session(self.offer, via, at_once=True, level=caller.level)
+        return Session(self.offer, via, at_once=True, level=caller.level, shown=caller.shown)
 
     def _post_stateless(
         self, request: Request, connection: HttpConnection, message: Message | None, body: bytes
@@ -272,7 +272,7 @@ class Endpoint:
         if client.is_idle and now - client.used > CLIENT_SECONDS:
             self._forget(key)
             return None
-        client.session.level = caller.level
+        client.session.level, client.session.shown = caller.level, caller.shown
         client.used = now
         return client
 

@@ -94,7 +94,7 @@ class TcpConnection(Connection):
             raise Denied("too_much_at_once", "too many connections with this token", is_passing=True)
         caller.allowance.sessions += 1
         self.caller, self._allowance = caller, caller.allowance
-        self.session.level = caller.level
+        self.session.level, self.session.shown = caller.level, caller.shown
         if caller.name not in ("", "default"):
             self.session.transport = self.session.origin = f"tcp as {caller.name}"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from mcp_memory.changes import FLAGGING, Entry, encode_changes
+from mcp_memory.changes import FLAGGING, NOTED, Entry, encode_changes
 from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Fingerprint, subjects
 from mcp_memory.space import CHANGES_PER_ENTRY
@@ -67,6 +67,10 @@ class FeedHistory:
             rows = self._rows(SQL.whole, (after, min(after + PAGE, upto)))
             yield from map(entry_of, rows)
             after = min(after + PAGE, upto)
+
+    def noted(self, after: int) -> Iterator[Entry]:
+        """The entries after this one that note a request, oldest first."""
+        return map(entry_of, self._rows(SQL.noted, (after, NOTED)))
 
     def calls(self, wanted: Calls) -> Iterator[Entry]:
         """The first entries of the calls that were wanted, newest first."""

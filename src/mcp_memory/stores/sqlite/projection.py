@@ -38,6 +38,7 @@ from mcp_memory.changes import (
     RelationRestored,
     RelationReverted,
     RelationRevived,
+    RequestNoted,
 )
 from mcp_memory.facts import Entity, Observation, Reflection
 from mcp_memory.stores.sqlite.queries import Queries
@@ -259,6 +260,9 @@ class Projector:
     def _undone(self, change: CallsUndone, at: str) -> None:
         """Nothing to say in tables: the changes beside this one say it."""
 
+    def _noted(self, change: RequestNoted, at: str) -> None:
+        """Whoever wants to know looks for it in the feed."""
+
 
 PROJECT: dict[type[AnyChange], Callable[[Projector, Any, str], None]] = {
     EntityCreated: Projector._created,
@@ -286,4 +290,5 @@ PROJECT: dict[type[AnyChange], Callable[[Projector, Any, str], None]] = {
     ReflectionReverted: Projector._reflection_reverted,
     ReflectionDeleted: Projector._unreflected,
     CallsUndone: Projector._undone,
+    RequestNoted: Projector._noted,
 }

@@ -24,6 +24,10 @@ select seq, part, substr(body, 1, 5) from change where seq > ? order by seq limi
 -- of_entity --
 select seq from change_subject where entity_id = ? and seq > ? and seq < ? order by seq desc limit ?
 
+-- noted --
+-- The entries that note a request.
+select seq, at, body, origin, tool, part from change where seq > ? and instr(body, ?) order by seq
+
 -- one --
 select seq, at, body, origin, tool, part, was from change where seq = ?
 
