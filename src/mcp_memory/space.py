@@ -123,6 +123,7 @@ class Errand:
         self._cancelled = threading.Event()
         self.space: Space
         self.client: Client | None = None
+        self.keeps_loose_ends = False  # relations to what nobody has created yet come over too
         self.origin = ""
         self.tool = ""
 

@@ -18,12 +18,14 @@ from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
 from mcp_memory.space import Errand
 from mcp_memory.stores.formats import format_of
+from mcp_memory.stores.lines import NUL, mended
 from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import RelationInput
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.remember import Linking
 from mcp_memory.tools.rendering import everything_json
 
+LOOSE_ENDS = "Relations to entities that were never created are skipped: {count}. `mcp-memory import` brings them in."
 # Progress is told, and cancelling noticed, every so many lines.
 STRIDE = 2000
 
@@ -50,7 +52,7 @@ class RelationLine(
 
 
 Line = EntityLine | RelationLine
-decode_line = msgspec.json.Decoder(Line).decode
+decode_line: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
 
 
 class Reading:
@@ -60,6 +62,7 @@ class Reading:
         self.entities: list[EntityLine] = []
         self.relations: list[tuple[RelationLine, bytes]] = []
         self.rejected: list[tuple[bytes, str]] = []
+        self.altered: list[bytes] = []  # taken, but for a character that is none
         self.skipped = 0
         self.errors = 0
 
@@ -73,12 +76,14 @@ class Reading:
     def take(self, line: bytes) -> None:
         """Sort one line in. Lines that are no record are skipped, records with wrong content are errors."""
         try:
-            record = decode_line(line)
+            record = self._read(line)
             if isinstance(record, EntityLine):
                 check_name(record.name)
                 check_name(record.entity_type, "entityType")
                 self.entities.append(record)
             else:
+                check_name(record.source, "from")
+                check_name(record.target, "to")
                 check_name(record.relation_type, "relationType")
                 self.relations.append((record, line))
         except msgspec.ValidationError as fault:
@@ -91,6 +96,20 @@ class Reading:
             self.skip(line, str(fault) or type(fault).__name__)
         except BadInput as fault:
             self.skip(line, str(fault))
+
+    def _read(self, line: bytes) -> Line:
+        """What a line says; one with a character that no text may hold is mended, and kept aside as it was."""
+        try:
+            if NUL not in line:
+                return decode_line(line)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if mended(line) == line:
+                raise
+        better = mended(line)
+        record = decode_line(better)
+        if better != line:
+            self.altered.append(line)
+        return record
 
 
 @tool(idempotent=True, scope="admin")
@@ -135,9 +154,10 @@ def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
         if number % STRIDE == 0:
             errand.progress(done, size, "reading")
     errand.progress(size, size, f"writing {len(reading.entities)} entities, {len(reading.relations)} relations")
-    answer = errand.commit(lambda graph: _plan(graph, reading))
-    if reading.rejected:
-        answer["quarantine"] = _quarantine(path, reading.rejected)
+    answer = errand.commit(lambda graph: _plan(graph, reading, errand.keeps_loose_ends))
+    aside = [line for line, _ in reading.rejected] + reading.altered
+    if aside:
+        answer["quarantine"] = _quarantine(path, aside)
     return dict(answer)
 
 
@@ -156,13 +176,13 @@ def _lines(path: str) -> Iterator[bytes]:
         raise MemoryFault(f"{path} cannot be read: {error.strerror}. Check the path.") from error
 
 
-def _plan(graph: Graph, reading: Reading) -> Plan:
+def _plan(graph: Graph, reading: Reading, keeps_loose_ends: bool) -> Plan:
     """Entities first, wherever their lines stood, so that no relation is lost to the order of lines."""
     draft = Draft(graph)
     for record in reading.entities:
         if draft.create(record.name, record.observations, record.entity_type, ACTIVE) is None:
             draft.observe(record.name, record.observations)
-    linking = Linking(graph, draft)
+    linking = Linking(graph, draft, keeps_loose_ends)
     imported = 0
     lost: list[tuple[bytes, str]] = []
     for link, line in reading.relations:
@@ -173,17 +193,19 @@ def _plan(graph: Graph, reading: Reading) -> Plan:
         elif "error" not in said:
             imported += 1
     reading.rejected += lost
-    answer = {
+    answer: dict[str, Any] = {
         "entities_imported": len(reading.entities),
         "relations_imported": imported,
         "errors": reading.errors,
         "skipped": reading.skipped + len(lost),
     }
+    if lost:
+        answer["note"] = LOOSE_ENDS.format(count=len(lost))
     return Plan(draft.changes + linking.changes, answer)
 
 
-def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
-    """Keep the lines that were not imported, each once, beside the file they came from."""
+def _quarantine(path: str, lines: list[bytes]) -> str | None:
+    """Keep the lines that were not imported as they are, each once, beside the file they came from."""
     aside = path + ".quarantine"
     if os.path.islink(aside):
         return None  # it may lead anywhere
@@ -193,7 +215,7 @@ def _quarantine(path: str, rejected: list[tuple[bytes, str]]) -> str | None:
             with open(aside, "rb") as file:
                 known = set(file.read().split(b"\n"))
         with open(aside, "ab") as file:
-            for line, _ in rejected:
+            for line in lines:
                 if line not in known:
                     known.add(line)
                     file.write(line + b"\n")
