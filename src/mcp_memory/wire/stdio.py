@@ -58,6 +58,7 @@ def serve(session: Session, close: Callable[[], None] | None = None) -> int:
         session.offer.end()
         if close is not None:
             close()
+        stop.give_back()
     return 0
 
 
@@ -241,11 +242,17 @@ class StopSignals:
         self._asked_at = time.monotonic()
         self.is_asked = True
         if self.are_heard and not os.isatty(self._sink):  # others write to a terminal too
-            os.set_blocking(self._sink, False)
+            os.set_blocking(self._sink, False)  # wakes a write that nobody reads
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, signal.SIG_DFL)
         if self._is_reading:
             raise Stop
+
+    def give_back(self) -> None:
+        """Leave the output as it was: another process may hold it too."""
+        if self.is_asked and self.are_heard:
+            with suppress(OSError):
+                os.set_blocking(self._sink, True)
 
     def raising(self, descriptor: int) -> Read:
         """Where a read cannot wait for two things: the handler breaks it off."""
