@@ -2,7 +2,8 @@
 
 A raw client over pipes, one call after the other. The null echo is a loop that answers each line with
 itself: what pipes and Python cost before anything is done. Figures are medians; a busy machine makes
-all of them worse, which is why the ratios are printed."""
+all of them worse, which is why the ratios are printed. Server time is what a call costs on the processor, in
+all threads of the server, pipes included, in the best of several rounds: waiting for others is not in it."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from tests.peers import node, npm_folder
 ENTITIES = 2_000
 BATCH = 50
 CALLS = 400
+ROUNDS = 10
 STARTS = 15
 WIDE = 1 << 20
 ECHO = "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.buffer.flush()"
@@ -61,6 +63,14 @@ class Server:
         except OSError:
             return None
         return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def processor_us(self) -> float | None:
+        """How long it has run so far, all threads together, where /proc tells it."""
+        try:
+            threads = Path(f"/proc/{self.process.pid}/task").iterdir()
+            return sum(int((one / "schedstat").read_text(encoding="ascii").split()[0]) for one in threads) / 1e3
+        except OSError:
+            return None
 
     def end(self) -> None:
         assert self.process.stdin
@@ -117,6 +127,20 @@ def measured(server: Server, call: Call) -> float:
     return median(times) * 1e6
 
 
+def served(server: Server, line: bytes) -> float | None:
+    """What such a line costs the server, in microseconds of a processor, in its best round."""
+    rounds = []
+    for _ in range(ROUNDS):
+        before = server.processor_us()
+        for _ in range(CALLS):
+            server.ask(line)
+        after = server.processor_us()
+        if before is None or after is None:
+            return None
+        rounds.append((after - before) / CALLS)
+    return min(rounds)
+
+
 def fill(server: Server) -> None:
     for start in range(0, ENTITIES, BATCH):
         entities = [person(number) for number in range(start, start + BATCH)]
@@ -142,15 +166,21 @@ def measure(contender: Contender) -> dict[str, float | None]:
         server.ask(request("initialize", HELLO))
         server.write(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         fill(server)
+        name, arguments = open_nodes(1)
         return {
             "spawn to initialize, ms": start_ms,
             "resident after it, MB": resident,
             "open_nodes, us": measured(server, open_nodes),
+            "open_nodes, server time, us": served(
+                server, request("tools/call", {"name": name, "arguments": arguments})
+            ),
+            "ping, server time, us": served(server, request("ping", {})),
             "create_entities (1 with 3), us": measured(server, create_entities),
         }
 
 
-def echo() -> float:
+def echo() -> tuple[float, float | None]:
+    """A round trip of the null echo, and its server time."""
     server = Server([sys.executable, "-c", ECHO], dict(os.environ))
     line = request("tools/call", {"name": "open_nodes", "arguments": {"names": ["person 1"]}})
     times = []
@@ -158,8 +188,9 @@ def echo() -> float:
         begun = time.perf_counter()
         server.ask(line)
         times.append(time.perf_counter() - begun)
+    spent = served(server, line)
     server.end()
-    return median(times) * 1e6
+    return median(times) * 1e6, spent
 
 
 def main() -> None:
@@ -175,7 +206,9 @@ def main() -> None:
             Contender("ours, database", ours, f"{folder}/ours.db", plain),
             Contender("ours, official profile, JSONL", [*ours, "--profile=official"], f"{folder}/ours.jsonl", plain),
         ]
-        print(f"{ENTITIES:,} entities, {CALLS} calls each, medians; null echo {echo():.0f} us\n")
+        trip, spent = echo()
+        of_it = "" if spent is None else f", {spent:.1f} us of it server time"
+        print(f"{ENTITIES:,} entities, {CALLS} calls each, medians; null echo {trip:.0f} us{of_it}\n")
         base: dict[str, float | None] = {}
         for contender in contenders:
             figures = measure(contender)

@@ -195,6 +195,29 @@ def test_import_takes_over_an_official_file_and_may_be_repeated(
     assert "Person 2" in run("-f", tmp_path / target, "stats")[1]
 
 
+@pytest.mark.parametrize("target", ["memory.db", "memory.jsonl", "memory.mcpmem"])
+def test_import_brings_in_relations_to_what_nobody_has_created_yet(run: Run, tmp_path: Path, target: str) -> None:
+    lines = [
+        b'{"type":"relation","from":"Ada","to":"Later","relationType":"waits for"}',
+        b'{"type":"entity","name":"Ada","entityType":"Person","observations":[]}',
+        b'{"type":"relation","from":"Later","to":"Latest","relationType":"waits for"}',
+    ]
+    nameless = b'{"type":"relation","from":"Ada","to":"","relationType":"knows"}'
+    old, back = tmp_path / "old.jsonl", tmp_path / "back.jsonl"
+    old.write_bytes(b"\n".join([*lines, nameless]))
+    code, printed, _ = run("-f", tmp_path / target, "import", old)
+    again = run("-f", tmp_path / target, "import", old)
+    run("-f", tmp_path / target, "export", back)
+
+    assert (code, again[0]) == (0, 0)
+    assert ["relations_imported 2", "skipped 1"] == [
+        " ".join(line.split()) for line in printed.splitlines() if "relations_" in line or "skipped" in line
+    ]
+    assert sorted(back.read_bytes().split(b"\n")) == sorted(lines)
+    assert (tmp_path / "old.jsonl.quarantine").read_bytes() == nameless + b"\n"
+    assert run("-f", tmp_path / target, "doctor")[0] == 0
+
+
 def test_import_of_a_missing_file_says_so(run: Run, tmp_path: Path) -> None:
     code, _, complained = run("-f", tmp_path / "memory.db", "import", tmp_path / "nothing.jsonl")
 

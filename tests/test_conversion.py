@@ -124,6 +124,23 @@ def test_a_database_goes_into_another_with_ids_times_kinds_and_history(tmp_path:
     assert list(differences(one, other)) == []
 
 
+@pytest.mark.parametrize("target", SUFFIXES)
+def test_no_nul_comes_into_a_memory_from_another_one(tmp_path: Path, target: str) -> None:
+    source = filled(
+        tmp_path / "from.db",
+        EntityCreated(1, "Ada\0", "Per\0son", first=1, texts=["likes\0tea", "C:\\u0000"]),
+        EntityCreated(2, "Ada\ufffd", "Person"),
+        RelationCreated(1, 1, 2, "knows\0"),
+        RelationCreated(2, 1, 2, "knows\ufffd"),
+    )
+    moved = exported(source, tmp_path / f"to{target}")
+    entities, relations = held(tmp_path / f"to{target}")
+
+    assert moved["not_held"] == {"NUL characters, now U+FFFD": 2}
+    assert entities == [("Ada\ufffd", "Per\ufffdson", ["likes\ufffdtea", "C:\\u0000"]), ("Ada\ufffd #2", "Person", [])]
+    assert relations == {("Ada\ufffd", "knows\ufffd", "Ada\ufffd #2")}
+
+
 @pytest.mark.parametrize("target", [".jsonl", ".mcpmem"])
 def test_what_a_plain_format_cannot_hold_is_counted_and_the_rest_is_there(tmp_path: Path, target: str) -> None:
     source = filled(tmp_path / "from.db", *PLAIN, *RICH)

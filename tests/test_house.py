@@ -250,6 +250,29 @@ def test_links_between_the_papers_lead_somewhere(paper: Path) -> None:
     assert [link for link in inside if not (paper.parent / unquote(link)).exists()] == []
 
 
+def test_every_dependency_has_a_decision() -> None:
+    project = tomllib.loads(page("pyproject.toml"))
+    wanted = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    wanted += [one for extra in project["project"]["optional-dependencies"].values() for one in extra]
+    names = {re.split(r"[<>=~!;\[ ]", package)[0] for package in wanted}
+    decided = "\n".join(paper.read_text(encoding="utf-8") for paper in (CHECKOUT / "docs" / "decisions").glob("*.md"))
+
+    assert {name for name in names if not re.search(rf"(?<![\w-]){name}(?![\w-])", decided, re.IGNORECASE)} == set()
+
+
+def test_every_page_that_is_named_is_there() -> None:
+    """In comments and texts, where no link is."""
+    named = {
+        f"{file.relative_to(CHECKOUT)}: {name}"
+        for file in tracked_files()
+        if file.suffix in (".py", ".md", ".toml")
+        for name in re.findall(r"(?<![\w/.-])docs/[\w/-]+\.(?:md|1)\b", file.read_text(encoding="utf-8"))
+        if not (CHECKOUT / name).exists()
+    }
+
+    assert named == set()
+
+
 def test_the_guided_tour_passes_every_part_and_invents_none() -> None:
     tour = page("docs/reading-the-source.md")
     named = set(re.findall(r"`([\w/.-]+\.(?:py|sql)|[\w/]+/)`", tour))

@@ -86,7 +86,8 @@ def demo(request: Request) -> int:
 
 
 def import_file(request: Request, file: str) -> int:
-    """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it."""
+    """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it. And a relation to
+    an entity that is yet to be created comes over, which the document of `migrate` leaves out."""
     from mcp_memory.assembly import desk_for
     from mcp_memory.space import Errand
 
@@ -97,7 +98,9 @@ def import_file(request: Request, file: str) -> int:
     desk = desk_for(settings)
     try:
         arguments = msgspec.json.encode({"source_path": source})
-        answer = desk.call(desk.tools["migrate"], arguments, "import", Errand(_show_progress))
+        errand = Errand(_show_progress)
+        errand.keeps_loose_ends = True
+        answer = desk.call(desk.tools["migrate"], arguments, "import", errand)
     finally:
         desk.space.close()
     _end_progress()

@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
+from msgspec.json import decode, encode
 from msgspec.structs import replace
 
 from mcp_memory import transcript
@@ -26,6 +27,7 @@ from mcp_memory.facts import BadInput, Entity, Observation, Reflection, Relation
 from mcp_memory.graph import Graph
 from mcp_memory.space import Errand, Space
 from mcp_memory.stores.formats import SUFFIXES, format_of
+from mcp_memory.stores.lines import NUL, mended
 from mcp_memory.stores.onefile import OneFile
 from mcp_memory.stores.plain import plainly
 
@@ -47,9 +49,10 @@ def import_memory(errand: Errand, path: str) -> dict[str, Any]:
 def bring_in(errand: Errand, source: Graph, unread: int = 0) -> dict[str, Any]:
     """Everything of one graph into the space of another, as far as its store can hold it."""
     store = errand.space.store
-    left: dict[str, int] = {}
+    source, left = without_nul(source)
     if isinstance(store, OneFile):
-        source, left = plainly(source, store.longest_text)
+        source, more = plainly(source, store.longest_text)
+        left |= more
     entities, relations = source.entity_count, len(source.relations)
     total = entities + relations
     errand.progress(total, total, f"writing {entities} entities, {relations} relations")
@@ -121,6 +124,27 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
         target.close()
         with suppress(FileNotFoundError):
             os.unlink(f"{path}.lock")
+
+
+def without_nul(graph: Graph) -> tuple[Graph, dict[str, int]]:
+    """A graph with U+FFFD for NUL, which no text may hold here, and how many facts that altered."""
+    facts: list[Entity | Relation | Reflection]
+    facts = [*graph.by_id.values(), *graph.relations.values(), *graph.reflections.values()]
+    altered = [place for place, raw in enumerate(map(encode, facts)) if NUL in raw and mended(raw) != raw]
+    if not altered:
+        return graph, {}
+    better = Graph()
+    for place in altered:
+        facts[place] = decode(mended(encode(facts[place])), type=type(facts[place]))
+    for fact in facts:
+        if isinstance(fact, Reflection):
+            better.remember(fact)
+        elif isinstance(fact, Entity):
+            is_taken = better.named(fact.name) is not None
+            better.insert(replace(fact, name=f"{fact.name} #{fact.id}" if is_taken else fact.name))
+        elif better.relation(fact.source, fact.target, fact.relation_type) is None:
+            better.keep(replace(fact))
+    return better, {"NUL characters, now U+FFFD": len(altered)}
 
 
 class Merging:

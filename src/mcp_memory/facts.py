@@ -167,7 +167,7 @@ OFFICIAL_LIMITS = Limits(entities=1000, relations=1000, observations=1000, obser
 
 
 def check_name(name: str, what: str = "name") -> None:
-    """Refuse what cannot be a name: empty, longer than the journal's 1,024 bytes, or with a NUL."""
+    """Refuse what cannot be a name: empty, or longer than the journal's 1,024 bytes. NUL comes through no door."""
     if not name:
         raise BadInput(f"The {what} must have at least one character.")
     # Four bytes a character at most: only a name of more than 256 characters needs the exact count.

@@ -25,9 +25,10 @@ from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
+from mcp_memory.pace import pause
 from mcp_memory.repeats import Repeats, asked
 from mcp_memory.search.seeker import Seeker
-from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
+from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault, StoreLocked
 
 if TYPE_CHECKING:
     from mcp_memory.care import Caretaker
@@ -46,7 +47,7 @@ QUIET_SECONDS = 0.05
 MOST_BEHIND = 1000
 # Where it is never quiet, a moment is made: nothing acknowledged waits longer for the disk (docs/durability.md).
 LONGEST_UNSETTLED = 1.0
-# A shared space waits for a locked store with its own lock open: so long, and in steps that grow so far.
+# A locked store is waited for with our own lock open: so long, and in steps that grow so far.
 PATIENCE_SECONDS = 15.0
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
 # Tools whose answers show flags of observations.
@@ -54,6 +55,7 @@ SHOWS_FLAGS = {"describe_entity"}
 # An entry never holds more changes than this, so a huge import stays readable piece by piece.
 CHANGES_PER_ENTRY = 5000
 
+ENDING = "The server is ending and writes nothing more; nothing was changed. Repeat the call when it runs again."
 KEEP_ALL = Retention()
 NO_HISTORY = (
     "{path} is of a format that keeps no history: only what is true now stands in it. A SQLite memory keeps it: "
@@ -126,6 +128,7 @@ class Errand:
         self._cancelled = threading.Event()
         self.space: Space
         self.client: Client | None = None
+        self.keeps_loose_ends = False  # relations to what nobody has created yet come over too
         self.origin = ""
         self.tool = ""
 
@@ -198,8 +201,8 @@ class Space:
         self.topics: dict[tuple[str, tuple[str, ...]], Topics] = {}  # of large entities, as they were found last
         self.roots = roots
         self.clock = clock
-        self.is_shared = False  # several clients in this process: one must not wait for what another waits for
-        self.is_ending = False  # nobody waits any more
+        self.patience: float = getattr(store, "patience", PATIENCE_SECONDS)  # with a store that others have locked
+        self.is_ending = False  # nobody waits any more, and nothing new is written
         self.foreign = 0  # how often something was taken in that others wrote
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
@@ -393,6 +396,8 @@ class Space:
         """Run a planner under the write lock of every process, and make its plan true.
 
         `early`: the planner may also be run before the lock is taken, and again under it if news came."""
+        if self.is_ending:
+            raise StoreBusy(ENDING)
         request = asked()
         if request is not None and self._repeats is not None:
             if at_once and not self._repeats.is_ready:
@@ -400,31 +405,34 @@ class Space:
             planner = self._repeats.once(planner, request, self.clock())
         if at_once:
             return self._commit_at_once(planner, origin, tool)
-        until = time.monotonic() + PATIENCE_SECONDS
+        began = time.monotonic()
         wait = FIRST_WAIT
         while True:
             try:
-                return self._commit(planner, origin, tool, not self.is_shared, early)
-            except StoreBusy:
-                if not self.is_shared or self.is_ending or time.monotonic() > until:
+                return self._commit(planner, origin, tool, early)
+            except StoreLocked:
+                waited = time.monotonic() - began
+                # Uneven steps: processes that collided once do not collide in step for ever.
+                step = wait * random.uniform(0.5, 1.5)
+                if self.is_ending or waited > self.patience or not pause(step, waited):
                     raise
-            self.graph()  # where the file was closed or replaced, it is opened here
-            # Uneven steps: processes that collided once do not collide in step for ever.
-            time.sleep(wait * random.uniform(0.5, 1.5))
             wait = min(wait * 1.5, LONGEST_WAIT)
+            early = False  # that cost a look at the file; from here on one look under the lock is enough
+            if self._cold is not None:
+                self.graph()  # where the file was closed or replaced, it is opened here
 
     def _commit_at_once(self, planner: Callable[[Graph], Plan], origin: str, tool: str) -> Any:
         if not self.store.quick or not self._lock.acquire(blocking=False):
             raise NotNow
         try:
             self._graph_at_once()
-            return self._commit(planner, origin, tool, wait=False, plans_early=False)
+            return self._commit(planner, origin, tool, plans_early=False)
         except StoreBusy as busy:
             raise NotNow from busy
         finally:
             self._lock.release()
 
-    def _commit(self, planner: Callable[[Graph], Plan], origin: str, tool: str, wait: bool, plans_early: bool) -> Any:
+    def _commit(self, planner: Callable[[Graph], Plan], origin: str, tool: str, plans_early: bool) -> Any:
         with self._lock:
             early = self._plan_early(planner) if plans_early else None
             if early is not None and not early.plan.changes:
@@ -433,7 +441,7 @@ class Space:
             if early is not None and entries:
                 plan = early.plan
             else:
-                with self.store.begin(wait):
+                with self.store.begin(wait=False):
                     graph = self.graph()
                     plan = early.plan if early is not None and early.holds_on(graph) else planner(graph)
                     if plan.changes:
@@ -683,7 +691,7 @@ class Space:
         """Finish: projections as far as `seconds` allow (the next open does the rest), then let go."""
         caretaker, self.caretaker = self.caretaker, None
         if caretaker is not None:
-            caretaker.close()
+            caretaker.close(seconds / 2)
         self.meaning.close()  # without our lock, which its worker may be waiting for
         with self._lock:
             self.catch_up()

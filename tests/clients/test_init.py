@@ -289,6 +289,53 @@ def test_an_entry_of_the_official_server_is_replaced_only_after_saying_so_and_it
     assert entry_in("cursor", file)["env"] == {"MEMORY_FILE_PATH": str(Path("/data/other.db"))}
 
 
+def official_entry(home: Path, *words: str) -> None:
+    """An entry that names no memory file."""
+    file = home / ".cursor" / "mcp.json"
+    file.parent.mkdir()
+    entry = {"command": words[0], "args": words[1:]}
+    file.write_text(json.dumps({"mcpServers": {"memory": entry}}), encoding="utf-8")
+
+
+@pytest.mark.parametrize("how", ["npx", "path"])
+def test_facts_that_the_official_server_keeps_in_its_own_package_are_found_and_come_over_as_told(
+    run: Run, home: Path, how: str
+) -> None:
+    package = home / ".npm/_npx/15b07286cbcc3329/node_modules/@modelcontextprotocol/server-memory/dist"
+    package.mkdir(parents=True)
+    facts = package / "memory.jsonl"
+    facts.write_text('{"type":"entity","name":"Ada","entityType":"Person","observations":[]}', encoding="utf-8")
+    (package / "memory.json").touch()  # empty: nothing to bring in
+    npx = ("npx", "-y", "@modelcontextprotocol/server-memory")
+    official_entry(home, *(npx if how == "npx" else ("node", str(package / "index.js"))))
+
+    _, _, complained = run("init", "cursor", "--yes", "-f", home / "my memory.db")
+
+    assert f"inside its own package, where they may be deleted: {facts}." in complained
+    command = shlex.split(complained.partition("bring them in with: ")[2].splitlines()[0])
+    assert command == ["mcp-memory", "-f", str(home / "my memory.db"), "import", str(facts)]
+    assert run(*command[1:])[0] == 0
+    assert "entities 1" in " ".join(run("-f", home / "my memory.db", "stats")[1].split())
+    assert "its own package" not in run("init", "cursor", "--yes")[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("npx", "-y", "@modelcontextprotocol/server-memory"), "which was not found here"),
+        (("docker", "run", "-i", "-v", "claude-memory:/app/dist", "--rm", "mcp/memory"), "in a container"),
+    ],
+)
+def test_facts_of_the_official_server_that_are_elsewhere_are_told_about(
+    run: Run, home: Path, words: tuple[str, ...], told: str
+) -> None:
+    official_entry(home, *words)
+    _, _, complained = run("init", "cursor", "--yes")
+
+    assert told in complained
+    assert "mcp-memory import memory.jsonl" in complained
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 def test_settings_that_were_chosen_once_stay_until_others_are_chosen(run: Run, home: Path, client: str) -> None:
     run("init", client, "--yes", "-f", "a.db", "--profile", "core")

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
+import apsw
+
 from mcp_memory.assembly import open_space
 from mcp_memory.space import Space
+from mcp_memory.stores.filelock import FileLock
 from mcp_memory.torture import client, promises
 from mcp_memory.torture.client import Gone, Refused
 from mcp_memory.torture.deeds import Census, Deed, deeds, entity, observation, relation
@@ -28,6 +32,7 @@ __all__ = [
     "deeds",
     "entity",
     "findings",
+    "locked",
     "names_in",
     "observation",
     "relation",
@@ -54,6 +59,16 @@ class Server(client.Server):
         """The same in a long line: of a few of them the pipe is full, and a server reads only a few at once."""
         return self._request("tools/call", {"name": tool, "arguments": arguments, "padding": PADDING})
 
+    def ping(self) -> float:
+        """Ask whether it is there; how many seconds it took to say so."""
+        number = self._request("ping", {})
+        self.said(number)
+        return self.answered_at[number] - self.asked_at[number]
+
+    def withdraw(self, number: int) -> None:
+        """This call is not wanted any more."""
+        self._write({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
+
     def content(self, result: dict[str, Any]) -> Any:
         return result["structuredContent"]
 
@@ -79,6 +94,26 @@ class Promises(promises.Promises):
             assert findings(space) == []
         finally:
             space.close()
+
+
+@contextmanager
+def locked(path: Path, how: str = "exclusive") -> Iterator[None]:
+    """Another program keeps every writer out of this file, in the way of its format."""
+    if path.suffix == ".db":
+        other = apsw.Connection(str(path))
+        try:
+            other.set_busy_timeout(5000)
+            other.execute(f"begin {how}")
+            yield
+        finally:
+            other.close()
+        return
+    lock = FileLock(f"{path}.lock")
+    try:
+        assert lock.acquire(5)
+        yield
+    finally:
+        lock.close()
 
 
 def findings(space: Space) -> list[str]:

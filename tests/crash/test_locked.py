@@ -11,10 +11,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from mcp_memory.stores.sqlite import connection, store
-from tests.conftest import Caller
+from tests.conftest import STORES, Caller
 from tests.conftest import Refused as Failed
-from tests.crash.harness import Refused, Server, names_in
+from tests.crash.harness import Gone, Refused, Server, locked, names_in
 
 
 @contextmanager
@@ -69,9 +68,7 @@ def test_a_write_gives_up_after_fifteen_seconds_and_the_next_one_goes_through(tm
 
 
 def test_a_lock_that_stays_is_told_about_and_costs_nothing(keep: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (connection, store):
-        monkeypatch.setattr(module, "BUSY_MILLISECONDS", 100)
-    monkeypatch.setattr(store, "DEADLINE_SECONDS", 0.5)
+    monkeypatch.setattr(keep.space, "patience", 0.5)
     path = Path(keep.space.store.path)  # type: ignore[attr-defined]
     keep("create_entities", entities=[{"name": "Ada"}])
     keep.space.close()
@@ -86,3 +83,55 @@ def test_a_lock_that_stays_is_told_about_and_costs_nothing(keep: Caller, monkeyp
 
     keep("create_entities", entities=[{"name": "Bob"}])
     assert names_in(path) == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_pings_are_answered_and_a_waiting_write_can_be_withdrawn(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with Server(path) as server:
+        server.call("create_entities", entities=[{"name": "Ada"}])
+        with locked(path):
+            waiting = server.send("create_entities", entities=[{"name": "Bob"}])
+            behind = server.send("read_graph")
+            pings = [server.ping() for _ in range(3)]
+            server.withdraw(waiting)
+            told = server.outcome(behind)
+        server.call("create_entities", entities=[{"name": "Cy"}])
+        assert server.close()[0] == 0
+        with pytest.raises(Gone):  # what was withdrawn gets no answer
+            server.outcome(waiting)
+
+    assert min(pings) < 1.0
+    assert [one["name"] for one in told["entities"]] == ["Ada"]
+    assert names_in(path) == ["Ada", "Cy"]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_a_write_that_waited_and_those_behind_it_come_through_in_their_order(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    with Server(path) as server:
+        server.call("create_entities", entities=[{"name": "Ada"}])
+        with locked(path):
+            asked = [server.send("create_entities", entities=[{"name": f"n{number}"}]) for number in range(5)]
+            asked.append(server.send("read_graph"))
+            server.ping()
+        said = [server.outcome(one) for one in asked]
+        assert server.close()[0] == 0
+
+    assert [one["name"] for one in said[-1]["entities"]] == ["Ada", "n0", "n1", "n2", "n3", "n4"]
+    assert names_in(path) == ["Ada", "n0", "n1", "n2", "n3", "n4"]
+
+
+def test_a_new_file_that_another_program_holds_is_waited_for_without_deafness(tmp_path: Path) -> None:
+    """Opening it has to write: its tables."""
+    path = tmp_path / "memory.db"
+    apsw.Connection(str(path)).execute("pragma user_version = 1")
+    with Server(path) as server:
+        with locked(path):
+            first = server.send("create_entities", entities=[{"name": "Ada"}])
+            pings = [server.ping() for _ in range(3)]
+        server.outcome(first)
+        assert server.close()[0] == 0
+
+    assert min(pings) < 1.0
+    assert names_in(path) == ["Ada"]

@@ -20,12 +20,9 @@ BAD = {
     "no type": b'{"name":"Eve","entityType":"t","observations":[]}',
     "unknown type": b'{"type":"mood","name":"Eve"}',
     "no name": b'{"type":"entity","entityType":"t","observations":[]}',
-    "no entityType": b'{"type":"entity","name":"Eve","observations":[]}',
     "observations that are no list": b'{"type":"entity","name":"Eve","entityType":"t","observations":"tea"}',
     "an observation that is no text": b'{"type":"entity","name":"Eve","entityType":"t","observations":[1]}',
     "a relation without an end": b'{"type":"relation","from":"Ada","relationType":"knows"}',
-    "invalid UTF-8": b'{"type":"entity","name":"Ev\xff","entityType":"t","observations":[]}',
-    "half a surrogate pair": b'{"type":"entity","name":"\\ud800","entityType":"t","observations":[]}',
     "a control character": b'{"type":"entity","name":"E\x01","entityType":"t","observations":[]}',
     "depth": b"[" * 100_000,
 }
@@ -47,6 +44,43 @@ def test_a_bad_line_is_kept_aside_and_the_rest_is_served(path: Path, bad: bytes)
     memory.create("Eve")
     assert path.read_bytes().split(b"\n") == [ADA, BOB, entity_line("Eve")]
     assert memory.quarantine() == [bad]
+    assert memory.is_sound()
+
+
+# What is no character: how it stands in a line, and what is served.
+MENDED = {
+    "half of a surrogate pair": (rb"cut \ud83d", "cut \ufffd"),
+    "the other half": (rb"\uDE00 cut", "\ufffd cut"),
+    "two first halves": (rb"\ud83d\ud83d\ude00", "\ufffd😀"),
+    "invalid UTF-8": (b"t\xe9l\xe9phone", "t\ufffdl\ufffdphone"),
+    "half a surrogate pair as bytes": (b"\xed\xa0\xbd.", "\ufffd\ufffd\ufffd."),
+    "beside what only looks like it": (rb"C:\\ud83d \ud83d \\\ud83d", "C:\\ud83d \ufffd \\\ufffd"),
+}
+
+
+@pytest.mark.parametrize(("raw", "text"), MENDED.values(), ids=MENDED)
+def test_a_line_with_what_is_no_character_is_served_without_it_and_kept_as_it_was(
+    path: Path, raw: bytes, text: str
+) -> None:
+    line = b'{"type":"entity","name":"Eve","entityType":"t","observations":["first","%s"]}' % raw
+    path.write_bytes(ADA + b"\n" + line)
+    memory = Asked(path)
+
+    assert memory.texts("Eve") == ["first", text]
+    assert path.read_bytes().split(b"\n") == [ADA, line]
+    memory.create("Bob")
+    assert path.read_bytes().split(b"\n") == [ADA, entity_line("Eve", "first", text), BOB]
+    assert memory.quarantine() == [line]
+    assert memory.is_sound()
+
+
+def test_an_entity_without_a_type_is_a_generic_one(path: Path) -> None:
+    path.write_bytes(b'{"type":"entity","name":"Eve","observations":["sings"]}')
+    memory = Asked(path)
+    memory.create("Bob")
+
+    assert path.read_bytes().split(b"\n") == [entity_line("Eve", "sings", entity_type="Generic"), BOB]
+    assert memory.beside() == set()
     assert memory.is_sound()
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.changes import EntityCreated, Plan, RelationCreated
+from mcp_memory.facts import PLACEHOLDER
 from mcp_memory.stores.sqlite import store
 from tests.conftest import Caller
 
@@ -38,3 +40,20 @@ def test_two_threads_may_settle_and_checkpoint_at_once(database: Path, monkeypat
     space.settle()
     assert space.check() == []
     space.close()
+
+
+def test_a_placeholder_is_filled_whatever_names_its_memory_holds(keep: Caller) -> None:
+    """A name with a NUL cannot come in through a call, but an older version let one in from a file."""
+    strange = [
+        EntityCreated(1, "ghost\0", "t"),
+        EntityCreated(2, "3", "t"),
+        EntityCreated(3, "ghost", "t", PLACEHOLDER),
+    ]
+    keep.space.commit(lambda graph: Plan([*strange, RelationCreated(1, 1, 3, "sees")]))
+    keep("create_entities", entities=[{"name": "ghost", "observations": ["boo"]}])
+    keep.space.settle()
+
+    assert keep.space.store.behind() == 0
+    assert keep("search_relations")["relations"] == [
+        {"id": 1, "from": "ghost\0", "to": "ghost", "relationType": "sees"}
+    ]

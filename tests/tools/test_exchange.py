@@ -63,8 +63,23 @@ def test_bad_lines_are_counted_and_kept_aside_once(call: Caller) -> None:
     call("migrate", source_path=path)
 
     assert (answer["entities_imported"], answer["skipped"], answer["errors"]) == (2, 6, 1)
+    assert answer["note"].startswith("Relations to entities that were never created are skipped: 1.")
     kept = Path(answer["quarantine"]).read_text(encoding="utf-8").splitlines()
     assert sorted(kept) == sorted([*NO_RECORDS, UNKNOWN_END, WRONG])
+
+
+def test_what_is_no_character_costs_only_itself_and_the_line_is_kept_as_it_was(call: Caller) -> None:
+    bad = [
+        r'{"type":"entity","name":"Cy\u0000","entityType":"Person","observations":["cut \ud83d","C:\\u0000"]}',
+        r'{"type":"relation","from":"Ada","to":"Cy\u0000","relationType":"kno\u0000ws"}',
+    ]
+    answer = call("migrate", source_path=file(call, *GOOD, *bad))
+
+    assert (answer["entities_imported"], answer["relations_imported"]) == (3, 2)
+    assert (answer["skipped"], answer["errors"]) == (0, 0)
+    assert call("get_entity", name="Cy\ufffd") == person("Cy\ufffd", "cut \ufffd", "C:\\u0000")
+    assert call("search_relations", source="Ada")["relations"][1]["relationType"] == "kno\ufffdws"
+    assert Path(answer["quarantine"]).read_text(encoding="utf-8").splitlines() == bad
 
 
 def test_a_file_of_rubbish_harms_nobody(call: Caller) -> None:

@@ -144,6 +144,18 @@ def test_a_blank_line_is_nothing(client: Client, line: str) -> None:
         ('{"jsonrpc":"2.0","id":1,"method":"ping"', -32700, None),
         ('{"jsonrpc":"2.0","id":1,"method":"ping"}}', -32700, None),
         ('{"jsonrpc":"2.0","id":"x","method":"ping","params":{"a":"\\ud800"}}', -32700, "x"),
+        # The examples of the JSON-RPC specification that are cut off, or are two values.
+        ('{"jsonrpc": "2.0", "method": "foobar, "params": "bar", "baz]', -32700, None),
+        (
+            '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},{"jsonrpc": "2.0", "method"',
+            -32700,
+            None,
+        ),
+        ("[1,2", -32700, None),
+        ("12 34", -32700, None),
+        ('"text', -32700, None),
+        ("tru", -32700, None),
+        ("[" * 100_000, -32700, None),
         ("5", -32600, None),
         ('"text"', -32600, None),
         ("null", -32600, None),
@@ -290,6 +302,16 @@ def test_a_batch_is_answered_in_one_where_the_revision_has_batches() -> None:
     assert [one["id"] for one in said] == [1, 2, 3, None, 4, None]
     assert [one.get("error", {}).get("code") for one in said] == [None, None, None, -32600, -32600, -32600]
     assert client.names() == ["Ada", "Bob"]
+
+
+def test_a_batch_that_is_cut_off_or_holds_no_messages_is_told_so_as_the_specification_has_it() -> None:
+    client = Client(version="2025-03-26")
+    cut = '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"},{"jsonrpc": "2.0", "method"'
+
+    assert error_of(client.line(cut)) == (-32700, None)
+    assert error_of(client.line("[]")) == (-32600, None)
+    (said,) = client.line("[1,2,3]")
+    assert [(each["error"]["code"], each["id"]) for each in said] == [(-32600, None)] * 3
 
 
 def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_refused() -> None:

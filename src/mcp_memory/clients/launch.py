@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from mcp_memory.clients.former import words_of
 from mcp_memory.settings import FIELDS, BadSetting, full_path
 
 PROGRAM = "mcp-memory"
@@ -184,12 +185,9 @@ def kept_environment(entry: object) -> dict[str, str]:
 
 def kept_arguments(entry: object) -> tuple[str, ...]:
     """The settings in an entry that starts this program already."""
-    if not isinstance(entry, dict):
-        return ()
-    command = entry.get("command")
-    words = [*(command if isinstance(command, list) else [command]), *(entry.get("args") or ())]
-    ours = [at for at, word in enumerate(words) if isinstance(word, str) and _names_us(word)]
-    return tuple(str(word) for word in words[ours[-1] + 1 :]) if ours else ()
+    words = words_of(entry)
+    ours = [at for at, word in enumerate(words) if _names_us(word)]
+    return tuple(words[ours[-1] + 1 :]) if ours else ()
 
 
 def _names_us(word: str) -> bool:

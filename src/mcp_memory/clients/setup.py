@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from mcp_memory.advice import RULES
 from mcp_memory.clients import files, jsonc, tomltext
 from mcp_memory.clients.edits import Block, Edit, Entry, Item
+from mcp_memory.clients.former import left_behind
 from mcp_memory.clients.launch import (
     Launch,
     is_of_this_computer,
@@ -118,6 +120,12 @@ class Setup(msgspec.Struct):
         words = [start.command, *start.args, *(["-f", memory] if memory else []), *HOOK.split()]
         return typed(words, self.client.windows_shell if sys.platform == "win32" else "sh")
 
+    def _import(self) -> str:
+        """How to bring a file into the memory of this entry; its name is put into the braces."""
+        memory = self.start.env.get("MEMORY_FILE_PATH")
+        into = f" -f {shlex.quote(memory).replace('{', '{{').replace('}', '}}')}" if memory else ""
+        return f"mcp-memory{into} import {{}}"
+
     def remarks(self) -> Iterator[str]:
         """What somebody should know before it is written."""
         old = self.old_entry()
@@ -126,6 +134,7 @@ class Setup(msgspec.Struct):
             stays = [f"{name}={said}" for name, said in kept_environment(old).items() if self.start.env[name] == said]
             if stays:
                 yield f"This stays: {', '.join(stays)}."
+            yield from left_behind(old, self._import())
         if self.scope == "project" and is_of_this_computer(self.start):
             more = "whoever shares the file needs it there too" if self.uvx else "for a file that you share, add --uvx"
             yield f"The entry names a path of this computer: {more}."

@@ -5,7 +5,8 @@ every control character, U+2028 and the rest up to U+3000), and a line that cann
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -16,7 +17,7 @@ from mcp_memory.graph import Graph
 
 class EntityLine(msgspec.Struct, tag_field="type", tag="entity", gc=False):
     name: str
-    entityType: str
+    entityType: str = GENERIC_TYPE
     observations: list[str] = []
 
 
@@ -36,7 +37,7 @@ class ExactRelationLine(RelationLine, tag="relation", forbid_unknown_fields=True
 
 encode = msgspec.json.Encoder().encode
 _exact = msgspec.json.Decoder(ExactEntityLine | ExactRelationLine).decode
-_loose = msgspec.json.Decoder(EntityLine | RelationLine).decode
+_loose: Callable[[bytes], EntityLine | RelationLine] = msgspec.json.Decoder(EntityLine | RelationLine).decode
 
 # What a file begins with that is something else. The longest is 16 bytes.
 FOREIGN = {
@@ -48,6 +49,12 @@ FOREIGN = {
     b"PK\x03\x04": "a zip archive",
 }
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Escapes in a JSON text: a whole surrogate pair, half of one (1), a NUL (2), any other.
+ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|(u0000)|.)",
+    re.DOTALL,
+)
+NUL = rb"\u0000"
 
 
 class BadLine(msgspec.Struct, frozen=True):
@@ -62,7 +69,7 @@ class Reading(msgspec.Struct):
     entities: dict[str, EntityLine] = {}
     relations: dict[tuple[str, str, str], None] = {}
     bad: list[BadLine] = []
-    altered: list[bytes] = []  # served, but with keys of its own or merged into an earlier line of the same name
+    altered: list[bytes] = []  # served, but mended, with keys of its own, or merged into a line of the same name
 
 
 def foreign(data: bytes) -> str | None:
@@ -71,6 +78,16 @@ def foreign(data: bytes) -> str | None:
         if data.startswith(start):
             return what
     return "a binary file" if b"\0" in data[:16] else None
+
+
+def mended(raw: bytes, keeps_nul: bool = False) -> bytes:
+    """The same line with U+FFFD for what is no character (half of a surrogate pair, bytes that are not UTF-8), and
+    for NUL, where that cannot stay."""
+
+    def better(found: re.Match[bytes]) -> bytes:
+        return rb"\ufffd" if found[1] or (found[2] and not keeps_nul) else found[0]
+
+    return ESCAPE.sub(better, raw.decode(errors="replace").encode())
 
 
 def read_lines(data: bytes) -> Reading:
@@ -83,7 +100,7 @@ def read_lines(data: bytes) -> Reading:
             if not raw.strip():
                 continue
             try:
-                line = _loose(raw)
+                line = _loosely(raw)
             except (ValueError, RecursionError) as error:
                 reading.bad.append(BadLine(number, raw, str(error)))
                 continue
@@ -95,6 +112,17 @@ def read_lines(data: bytes) -> Reading:
             first.observations += [text for text in dict.fromkeys(line.observations) if text not in known]
             reading.altered.append(raw)
     return reading
+
+
+def _loosely(raw: bytes) -> EntityLine | RelationLine:
+    """With keys of its own, and with a character that is none: the rest of the line is worth having."""
+    try:
+        return _loose(raw)
+    except ValueError:
+        better = mended(raw, keeps_nul=True)
+        if better == raw:
+            raise
+        return _loose(better)
 
 
 def nothing_of_ours(reading: Reading) -> bool:

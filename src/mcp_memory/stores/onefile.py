@@ -10,11 +10,11 @@ from typing import NoReturn
 
 from mcp_memory.stores.filelock import FileLock
 from mcp_memory.stores.quarantine import Quarantine
-from mcp_memory.stores.store import StoreBusy, StoreFault, StoreFull, StoreReadOnly
+from mcp_memory.stores.store import StoreFault, StoreFull, StoreLocked, StoreReadOnly
 from mcp_memory.stores.wholefile import Stamp, WholeFile
 
 PATIENCE = 15.0  # for the lock before a write
-TIDYING_PATIENCE = 1.0  # for the lock when a reader would like to keep something aside
+TIDYING_PATIENCE = 0.2  # for the lock when a reader would like to keep something aside
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -32,7 +32,7 @@ class OneFile:
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
         self.path = os.path.abspath(path)
         self._sync = durability == "sync"
-        self._patience = patience
+        self.patience = patience
         self._unflushed = False
         self._aim()
 
@@ -57,14 +57,14 @@ class OneFile:
             how_long = (
                 f"has kept {self._lock.path} locked for {patience:g} s" if patience else f"locks {self._lock.path}"
             )
-            raise StoreBusy(
+            raise StoreLocked(
                 f"Another program {how_long}; nothing was changed. Repeat the call, or end the other program."
             )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """No other writer of ours is at the file meanwhile."""
-        self._acquire(self._patience)
+        self._acquire(self.patience)
         try:
             yield
         finally:
@@ -105,7 +105,7 @@ class OneFile:
             return False
         # Somebody may be at work on it; nobody is while we hold the lock.
         try:
-            self._acquire(self._patience)
+            self._acquire(self.patience)
         except StoreReadOnly:
             return True
         try:

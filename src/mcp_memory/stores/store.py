@@ -25,6 +25,10 @@ class StoreBusy(StoreFault):
     retryable = True
 
 
+class StoreLocked(StoreBusy):
+    """Somebody else writes just now. Worth waiting for."""
+
+
 class StoreFull(StoreFault):
     code = "store_full"
     retryable = True
@@ -67,7 +71,7 @@ class Store(Protocol):
     def begin(self, wait: bool = True) -> AbstractContextManager[None]:
         """Take the write lock of every process, wait for it politely, commit at the end.
 
-        Who does not want to wait is told `StoreBusy` at once when somebody else holds it."""
+        Who does not want to wait is told `StoreLocked` at once when somebody else holds it."""
 
     def write(self, entries: list[Entry]) -> None:
         """Append these to the feed. Only inside `begin`; `entry.seq` continues the feed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mcp_memory.changes import AnyChange, EntityAltered, EntityCreated, ObservationsAdded
-from mcp_memory.facts import ACTIVE, GENERIC_KIND, GENERIC_TYPE, Entity
+from mcp_memory.facts import ACTIVE, GENERIC_KIND, GENERIC_TYPE, PLACEHOLDER, Entity
 from mcp_memory.graph import Graph
 
 
@@ -51,6 +51,16 @@ class Draft:
     def id_of(self, name: str) -> int | None:
         """The id of an entity of the graph, or of one that this plan creates."""
         return self.ids.get(name) or self.graph.id_of(name)
+
+    def place(self, name: str) -> int:
+        """Its id; where nothing of that name is known, of a placeholder for what may be created one day."""
+        known = self.ids.get(name) or self.graph.ids[name]
+        if known is not None:
+            return known
+        entity_id = self.ids[name] = self._next_entity
+        self._next_entity = entity_id + 1
+        self.changes.append(EntityCreated(entity_id, name, GENERIC_TYPE, PLACEHOLDER))
+        return entity_id
 
     def believed(self, name: str) -> dict[str, None]:
         """What is known of an entity, this plan included, in order."""

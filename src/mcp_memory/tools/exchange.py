@@ -18,12 +18,14 @@ from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
 from mcp_memory.space import Errand
 from mcp_memory.stores.formats import format_of
+from mcp_memory.stores.lines import NUL, mended
 from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import RelationInput
 from mcp_memory.tools.registry import tool
 from mcp_memory.tools.remember import Linking
 from mcp_memory.tools.rendering import everything_json
 
+LOOSE_ENDS = "Relations to entities that were never created are skipped: {count}. `mcp-memory import` brings them in."
 # Progress is told, and cancelling noticed, every so many lines.
 STRIDE = 2000
 # Of so many lines that were left out, a caller that listens is told each with its reason.
@@ -52,7 +54,7 @@ class RelationLine(
 
 
 Line = EntityLine | RelationLine
-decode_line = msgspec.json.Decoder(Line).decode
+decode_line: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
 
 
 class Written(NamedTuple):
@@ -69,6 +71,7 @@ class Reading:
         self.entities: list[EntityLine] = []
         self.relations: list[tuple[RelationLine, Written]] = []
         self.rejected: list[tuple[Written, str]] = []
+        self.altered: list[Written] = []  # taken, but for a character that is none
         self.skipped = 0
         self.errors = 0
 
@@ -82,12 +85,14 @@ class Reading:
     def take(self, line: Written) -> None:
         """Sort one line in. Lines that are no record are skipped, records with wrong content are errors."""
         try:
-            record = decode_line(line.text)
+            record = self._read(line)
             if isinstance(record, EntityLine):
                 check_name(record.name)
                 check_name(record.entity_type, "entityType")
                 self.entities.append(record)
             else:
+                check_name(record.source, "from")
+                check_name(record.target, "to")
                 check_name(record.relation_type, "relationType")
                 self.relations.append((record, line))
         except msgspec.ValidationError as fault:
@@ -100,6 +105,20 @@ class Reading:
             self.skip(line, str(fault) or type(fault).__name__)
         except BadInput as fault:
             self.skip(line, str(fault))
+
+    def _read(self, line: Written) -> Line:
+        """What a line says; one with a character that no text may hold is mended, and kept aside as it was."""
+        try:
+            if NUL not in line.text:
+                return decode_line(line.text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if mended(line.text) == line.text:
+                raise
+        better = mended(line.text)
+        record = decode_line(better)
+        if better != line.text:
+            self.altered.append(line)
+        return record
 
 
 @tool(idempotent=True, scope="admin")
@@ -144,9 +163,11 @@ def import_jsonl(errand: Errand, path: str) -> dict[str, Any]:
         if number % STRIDE == 0:
             errand.progress(done, size, "reading")
     errand.progress(size, size, f"writing {len(reading.entities)} entities, {len(reading.relations)} relations")
-    answer = errand.commit(lambda graph: _plan(graph, reading))
+    answer = errand.commit(lambda graph: _plan(graph, reading, errand.keeps_loose_ends))
+    aside = [line for line, _ in reading.rejected] + reading.altered
+    if aside:
+        answer["quarantine"] = _quarantine(path, aside)
     if reading.rejected:
-        answer["quarantine"] = _quarantine(path, [line for line, _ in reading.rejected])
         _tell_of_rejected(errand, reading.rejected, answer["quarantine"])
     return dict(answer)
 
@@ -174,13 +195,13 @@ def _lines(path: str) -> Iterator[bytes]:
         raise MemoryFault(f"{path} cannot be read: {error.strerror}. Check the path.") from error
 
 
-def _plan(graph: Graph, reading: Reading) -> Plan:
+def _plan(graph: Graph, reading: Reading, keeps_loose_ends: bool) -> Plan:
     """Entities first, wherever their lines stood, so that no relation is lost to the order of lines."""
     draft = Draft(graph)
     for record in reading.entities:
         if draft.create(record.name, record.observations, record.entity_type, ACTIVE) is None:
             draft.observe(record.name, record.observations)
-    linking = Linking(graph, draft)
+    linking = Linking(graph, draft, keeps_loose_ends)
     imported = 0
     lost: list[tuple[Written, str]] = []
     for link, line in reading.relations:
@@ -191,17 +212,19 @@ def _plan(graph: Graph, reading: Reading) -> Plan:
         elif "error" not in said:
             imported += 1
     reading.rejected += lost
-    answer = {
+    answer: dict[str, Any] = {
         "entities_imported": len(reading.entities),
         "relations_imported": imported,
         "errors": reading.errors,
         "skipped": reading.skipped + len(lost),
     }
+    if lost:
+        answer["note"] = LOOSE_ENDS.format(count=len(lost))
     return Plan(draft.changes + linking.changes, answer)
 
 
-def _quarantine(path: str, rejected: list[Written]) -> str | None:
-    """Keep the lines that were not imported, each once, beside the file they came from."""
+def _quarantine(path: str, lines: list[Written]) -> str | None:
+    """Keep the lines that were not imported as they are, each once, beside the file they came from."""
     aside = path + ".quarantine"
     if os.path.islink(aside):
         return None  # it may lead anywhere
@@ -211,7 +234,7 @@ def _quarantine(path: str, rejected: list[Written]) -> str | None:
             with open(aside, "rb") as file:
                 known = set(file.read().split(b"\n"))
         with open(aside, "ab") as file:
-            for _, line in rejected:
+            for _, line in lines:
                 if line not in known:
                     known.add(line)
                     file.write(line + b"\n")

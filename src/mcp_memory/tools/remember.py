@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
@@ -66,11 +67,16 @@ def create_relations(graph: Graph, relations: Relations) -> Plan:
 class Linking:
     """Relations under way: what the graph holds plus what this plan has drafted and linked so far."""
 
-    def __init__(self, graph: Graph, draft: Draft | None = None) -> None:
+    def __init__(self, graph: Graph, draft: Draft | None = None, keeps_loose_ends: bool = False) -> None:
+        """`keeps_loose_ends`: an end that nobody has created yet gets a placeholder, drafted beside the rest."""
         self.graph = graph
         self.changes: list[AnyChange] = []
         # Without placeholders a name's id is one look-up, and no step of Python.
-        self._end = draft.id_of if draft is not None else graph.id_of if graph.placeholders else graph.ids.__getitem__
+        self._end: Callable[[str], int | None]
+        if draft is not None:
+            self._end = draft.place if keeps_loose_ends else draft.id_of
+        else:
+            self._end = graph.id_of if graph.placeholders else graph.ids.__getitem__
         self._known = graph.relation_id
         self._next = graph.next_relation
         self._linked: set[tuple[int, int, str]] = set()

@@ -104,12 +104,7 @@ class Server:
 
     def outcome(self, ident: int) -> Any:
         """What the tool answered; Refused when it could not, Gone when the server ended first."""
-        with self._news:
-            if not self._news.wait_for(lambda: ident in self._answers or self._ended, self.patience):
-                raise TimeoutError(f"no answer within {self.patience:g} s; stderr: {self.stderr()}")
-            answer = self._answers.get(ident)
-        if answer is None:
-            raise Gone(self.stderr())
+        answer = self.said(ident)
         if "error" in answer:
             self.last_refusal = str(answer["error"].get("message"))
             raise Refused({"error": self.last_refusal})
@@ -119,6 +114,16 @@ class Server:
             self.last_refusal = str(told["error"])
             raise Refused(told)
         return self.content(result)
+
+    def said(self, ident: int) -> dict[str, Any]:
+        """What a request was answered, whatever it was; Gone when the server ended first."""
+        with self._news:
+            if not self._news.wait_for(lambda: ident in self._answers or self._ended, self.patience):
+                raise TimeoutError(f"no answer within {self.patience:g} s; stderr: {self.stderr()}")
+            answer = self._answers.get(ident)
+        if answer is None:
+            raise Gone(self.stderr())
+        return answer
 
     def about(self) -> dict[str, Any]:
         """What it said of itself when it was greeted."""

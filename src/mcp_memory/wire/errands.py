@@ -16,7 +16,7 @@ from mcp_memory.asides import heard_by
 from mcp_memory.facts import MemoryFault
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.pace import STEPS_BETWEEN_LOOKS, Pace, at
-from mcp_memory.space import Errand
+from mcp_memory.space import Cancelled, Errand
 from mcp_memory.wire.asking import confirm
 from mcp_memory.wire.eras import SINCE
 from mcp_memory.wire.jsonrpc import ID_STARTS, INTERNAL_ERROR, Fault, Message, encode, key_of, notification
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 # What may wait behind a long call before a client is told to slow down: four lines of the largest size.
 MOST_WAITING_BYTES = 64 * 1024 * 1024
+# At the end: a lock that is held so long is not one of a write by another process of ours.
+LAST_PATIENCE = 0.4
 
 
 class LongCall:
@@ -105,6 +107,11 @@ class Errands:
         self.lock = Lock()
         self.stirred = Event()  # something came for a call that waits
         self.running: LongCall | None = first
+        self.is_unwanted = False  # what was taken up last was withdrawn
+        self.pace = Pace(
+            STEPS_BETWEEN_LOOKS, self._look, too_long=self._wait_no_more
+        )  # of the thread that does all this
+        self._taken_up: Any = None  # the id of what was taken up last
         self.waiting: deque[tuple[Message | None, bytes]] = deque()
         self.bytes = 0
 
@@ -125,7 +132,26 @@ class Errands:
     def next(self) -> tuple[Message | None, bytes]:
         message, line = self.waiting.popleft()
         self.bytes -= len(line)
+        self._taken_up = None if message is None else key_of(bytes(message.id))
+        self.is_unwanted = False
         return message, line
+
+    def _look(self) -> None:
+        """Is what waits for another program still wanted?"""
+        if self.running is not None:
+            self.running.errand.check()
+        elif self.is_unwanted:
+            raise Cancelled("Cancelled; nothing was changed.")
+
+    def hurry(self) -> None:
+        """The client is gone, or the server ends: another program is not waited for any longer."""
+        self.pace.patience = LAST_PATIENCE
+        if self.running is not None:
+            self.running.errand.cancel()
+
+    def _wait_no_more(self) -> bool:
+        self.pace.patience = 0.0  # a lock that one has waited for in vain is none to wait for again
+        return False
 
     def withdraw(self, wanted: Any) -> None:
         """Forget the call with this id, running or waiting."""
@@ -138,3 +164,4 @@ class Errands:
                 self.waiting.remove(item)
                 self.bytes -= len(item[1])
                 return
+        self.is_unwanted = self._taken_up == wanted

@@ -134,13 +134,24 @@ def fault_in(line: bytes) -> Fault | None:
             line.decode()
         loose = _decode_loose(line)
     except msgspec.ValidationError:
-        return Fault(INVALID_REQUEST, "Invalid request: a message is a JSON object")
+        # Said of the first character, before the rest was read: is it JSON at all?
+        return _syntax_fault(line) or Fault(INVALID_REQUEST, "Invalid request: a message is a JSON object")
     except RecursionError:
         return Fault(PARSE_ERROR, "Parse error: nested too deeply", salvaged_id(line))
     except ValueError as fault:
         # Lone surrogates, bad UTF-8: a request to its sender, who waits for an answer to it.
         return Fault(PARSE_ERROR, f"Parse error: {fault}", salvaged_id(line) if _is_json_to_others(line) else NULL)
     return _fault_of(loose, line)
+
+
+def _syntax_fault(line: bytes) -> Fault | None:
+    try:
+        msgspec.json.decode(line)
+    except RecursionError:
+        return Fault(PARSE_ERROR, "Parse error: nested too deeply")
+    except ValueError as fault:
+        return Fault(PARSE_ERROR, f"Parse error: {fault}")
+    return None
 
 
 def _is_json_to_others(line: bytes) -> bool:

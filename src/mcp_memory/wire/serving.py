@@ -126,7 +126,6 @@ class Service:
         self.began = self.loop.time()
         self.is_prepared = False  # the graph has been asked for, and there was an answer
         offer.listeners.append(self._wrote)
-        offer.desk.space.is_shared = True
         offer.desk.watch = self._called
 
     # ── connections ──────────────────────────────────────────────────────────────────────────────
@@ -266,10 +265,10 @@ class Service:
             connection.is_ending = True
             connection.read_if(False)
         await self._until(lambda: not any(each.is_at_work for each in self.connections), GRACE_SECONDS)
-        self.offer.desk.space.is_ending = True
         for connection in list(self.connections):
             connection.give_up()
         await self._until(lambda: not any(each.is_at_work for each in self.connections), GRACE_SECONDS)
+        self.offer.desk.space.is_ending = True
         for connection in list(self.connections):
             connection.finish()
         await self._until(lambda: not self.connections, FAREWELL_SECONDS)

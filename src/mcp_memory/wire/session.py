@@ -1,8 +1,8 @@
 """A connection's side of the protocol, without the connection: a line in, the lines to send out.
 
 Calls take effect in the order they came. A long call is handed to the transport (`errand_begun`, then
-`work` in a thread) and everything that looks at the space waits behind it; the rest goes on. Where many
-clients share one loop, so is a call that would have to wait for a lock or a file."""
+`work` in a thread) and everything that looks at the space waits behind it; the rest goes on. So is a call
+that would have to wait for another program's lock and, where many clients share one loop, for any lock or file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_memory.facts import SCOPES, NotNow
+from mcp_memory.pace import at, here
 from mcp_memory.wire.asking import Asked, Dialogue, InputRequired, Unable
 from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
 from mcp_memory.wire.jsonrpc import (
@@ -131,15 +132,19 @@ class Session:
         if (members := batch_in(line)) is None:
             fault = fault_in(line)
         elif self.era.batches and self.shook_hands:
-            if self._errands is not None:
-                return self._queue(None, line)
-            return self._defer(None, line) if self.at_once and members else self._answer_batch(members)
+            return self._queue(None, line) if self._errands is not None else self._take_batch(line, members)
         else:
             text = "Invalid request: this revision of the protocol has no batches; send one message a line"
             fault = Fault(INVALID_REQUEST, text)
         if fault is None or (self.offer.official and (fault.code != PARSE_ERROR or fault.ident == NULL)):
             return []  # the official server answers only what it can read
         return [refusal(fault)]
+
+    def _take_batch(self, line: bytes, members: list[bytes]) -> list[bytes]:
+        # It is answered whole: where one member may not wait, none can be put off alone.
+        if members and (self.at_once or here() is not None):
+            return self._defer(None, line)
+        return self._answer_batch(members)
 
     def _answer_batch(self, members: list[bytes]) -> list[bytes]:
         if not members:
@@ -300,6 +305,8 @@ class Session:
     def begin(self, call: LongCall) -> None:
         """A long call begins: in `work`, which may be running already."""
         if self._errands is not None:
+            if self._errands.is_unwanted:
+                call.withdraw()
             self._errands.running = call
             return
         from mcp_memory.wire.errands import Errands
@@ -309,17 +316,26 @@ class Session:
 
     def work(self, send: Send) -> None:
         """Run the long call that began, then what came in meanwhile. For a thread of its own."""
-        while (errands := self._errands) is not None:
-            if (call := errands.running) is not None:
-                send(self._run(call, send))
-                errands.running = None
-                continue
-            with errands.lock:
-                if not errands.waiting:
-                    self._errands = None
-                    return
-                message, line = errands.next()
-            send(self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line))
+        errands = self._errands
+        if errands is None:
+            return
+        with at(errands.pace):
+            while True:
+                if (call := errands.running) is not None:
+                    send(self._run(call, send))
+                    errands.running = None
+                    continue
+                with errands.lock:
+                    if not errands.waiting:
+                        self._errands = None
+                        return
+                    message, line = errands.next()
+                send(self._taken_up(errands, message, line))
+
+    def _taken_up(self, errands: Errands, message: Message | None, line: bytes) -> list[bytes]:
+        """What to say to something that had to wait; to what was withdrawn meanwhile nothing but its notices."""
+        said = self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line)
+        return said[:-1] if errands.is_unwanted else said
 
     def _run(self, call: LongCall, send: Send) -> list[bytes]:
         call.dialogue.send = send
@@ -353,16 +369,16 @@ class Session:
             return
         message, line = passing
         mine = errands.running
-        send(self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line))
+        send(self._taken_up(errands, message, line))
         if (call := errands.running) is not mine and call is not None:
             send(self._run(call, send))
             errands.running = mine
 
     def give_up(self) -> None:
-        """Ask the running long call to stop; it is still answered."""
+        """Ask the running long call to stop, and what waits for another program; all are still answered."""
         errands = self._errands
-        if errands is not None and (call := errands.running) is not None:
-            call.errand.cancel()
+        if errands is not None:
+            errands.hurry()
 
     def _queue(self, message: Message | None, line: bytes) -> list[bytes]:
         errands = self._errands
@@ -376,9 +392,9 @@ class Session:
                         return [refusal(fault)]
                     return []
         # It ended while we looked.
-        if self.at_once:
-            return self._defer(message, line)
-        return self._answer_batch(batch_in(line) or []) if message is None else self._answer(message, line)
+        if message is None:
+            return self._take_batch(line, batch_in(line) or [])
+        return self._defer(message, line) if self.at_once else self._answer(message, line)
 
 
 def _explained(method: str, fault: Exception) -> str:

@@ -64,7 +64,7 @@ class JournalStore(OneFile):
 
     @contextmanager
     def begin(self, wait: bool = True) -> Iterator[None]:
-        self._acquire(self._patience if wait else 0)
+        self._acquire(self.patience if wait else 0)
         try:
             yield
             if self._scribe is not None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
-from mcp_memory.stores.store import StoreBusy, StoreDamaged, StoreFault, StoreFull, StoreReadOnly
+from mcp_memory.stores.store import StoreDamaged, StoreFault, StoreFull, StoreLocked, StoreReadOnly
 
 BUSY_MILLISECONDS = 10_000
 
@@ -32,14 +32,18 @@ SYNC_PRAGMAS = (
 
 
 def connect(
-    path: str, durability: str, examine: Callable[[apsw.Connection, str], object] | None = None
+    path: str,
+    durability: str,
+    examine: Callable[[apsw.Connection, str], object] | None = None,
+    patience: int = BUSY_MILLISECONDS,
 ) -> apsw.Connection:
     """A connection with every documented pragma, for reading and writing.
 
-    `examine` looks at the file first and may refuse it: the pragmas below turn any database into a WAL one."""
+    `examine` looks at the file first and may refuse it: the pragmas below turn any database into a WAL one.
+    `patience` is how long SQLite waits for others, in milliseconds."""
     connection = apsw.Connection(path)
     try:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}")
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
         if examine is not None:
             examine(connection, path)
         for pragma in (*PRAGMAS, *(SYNC_PRAGMAS if durability == "sync" else ())):
@@ -136,8 +140,8 @@ UNADOPTED = (
     "Allow writing to it and to its folder, or copy it elsewhere."
 )
 FAULTS: tuple[tuple[type[apsw.Error], type[StoreFault], str], ...] = (
-    (apsw.BusyError, StoreBusy, LOCKED),
-    (apsw.LockedError, StoreBusy, LOCKED),
+    (apsw.BusyError, StoreLocked, LOCKED),
+    (apsw.LockedError, StoreLocked, LOCKED),
     (apsw.FullError, StoreFull, FULL),
     (apsw.ReadOnlyError, StoreReadOnly, READ_ONLY),
     (apsw.NotADBError, StoreDamaged, DAMAGED),

@@ -16,7 +16,9 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
+from mcp_memory.pace import pause
 from mcp_memory.stores.sqlite.connection import (
+    BUSY_MILLISECONDS,
     DAMAGED,
     EMPTIED,
     REPLACED,
@@ -43,6 +45,8 @@ NOT_WRITABLE = (apsw.ReadOnlyError, apsw.CantOpenError, apsw.FullError, apsw.IOE
 # Where several processes create or leave the file in the same moment SQLite does not wait, it refuses.
 OPENING_SECONDS = 15.0
 OPENING_PAUSE = 0.02
+# While a file is opened SQLite itself waits only so long: its waiting cannot be called off.
+OPENING_MILLISECONDS = 20
 CLOSING_SECONDS = 2.0
 
 SMALLEST_PAGE = 512  # a database file is so many times its page size, which is so many times this
@@ -126,14 +130,14 @@ class OpenFile:
             raise StoreDamaged(DAMAGED.format(path=self.path, error="it ends in the middle of a page"))
 
     def _connect_patiently(self) -> apsw.Connection:
-        deadline = time.monotonic() + OPENING_SECONDS
+        began = time.monotonic()
         while True:
             try:
                 return self._connect()
             except apsw.BusyError:
-                if time.monotonic() > deadline:
+                waited = time.monotonic() - began
+                if waited > OPENING_SECONDS or not pause(OPENING_PAUSE * random.random(), waited):
                     raise
-            time.sleep(OPENING_PAUSE * random.random())
 
     def _connect(self) -> apsw.Connection:
         self._why, self._frozen = None, None
@@ -151,13 +155,14 @@ class OpenFile:
         return connection
 
     def _for_writing(self) -> apsw.Connection:
-        connection = connect(self.path, self.durability, recognise)
+        connection = connect(self.path, self.durability, recognise, OPENING_MILLISECONDS)
         try:
             self.has_vectors = load_vectors(connection)
             if self._was_cut:
                 _check_pages(connection)
                 self._was_cut = False
             prepare(connection, self.path, self.has_vectors)
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
         except BaseException:
             discard(connection)
             raise

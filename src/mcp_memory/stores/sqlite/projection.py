@@ -72,15 +72,15 @@ class Projector:
     # ── entities ─────────────────────────────────────────────────────────────────────────────────
 
     def _created(self, change: EntityCreated, at: str) -> None:
-        # While the placeholder still bears the name, the new row needs another: no name holds a NUL.
-        name = change.name if change.fills is None else f"{change.name}\0"
-        self.run(SQL.create_entity, (change.id, name, change.entity_type, change.status, at, at))
         if change.fills is not None:
             self.run(HISTORY.bury, (change.fills,))
+            # Its name is wanted now; bytes are the name of nothing else, because names are text.
+            self.run(SQL.rename_entity, (str(change.fills).encode(), change.fills))
+        self.run(SQL.create_entity, (change.id, change.name, change.entity_type, change.status, at, at))
+        if change.fills is not None:
             self.run(SQL.repoint_sources, (change.id, change.fills))
             self.run(SQL.repoint_targets, (change.id, change.fills))
             self.run(SQL.delete_entity, (change.fills,))
-            self.run(SQL.rename_entity, (change.name, change.id))
         self._add(change.id, change.first, change.texts, "generic", at)
         self.touched.add(change.id)
 

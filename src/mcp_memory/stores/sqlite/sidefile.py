@@ -57,14 +57,29 @@ class SideFile:
             yield None
             return
         with plain_words(self.path):
-            connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+            connection = self._readable()
             try:
-                connection.set_busy_timeout(BUSY_MILLISECONDS)
                 with connection:
                     # Somebody may have made the file a moment ago and be about to commit its tables.
                     yield connection if "entities" in _names(connection) else None
             finally:
                 connection.close()
+
+    def _readable(self) -> apsw.Connection:
+        """A connection that reads; where a process was killed while it wrote, the half is taken back first."""
+        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(BUSY_MILLISECONDS)
+            try:
+                _names(connection)
+            except apsw.ReadOnlyError:  # only who may write can take it back
+                connection.close()
+                connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READWRITE)
+                connection.set_busy_timeout(BUSY_MILLISECONDS)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:

@@ -36,7 +36,7 @@ from mcp_memory.stores.sqlite.rows import entry_of
 from mcp_memory.stores.sqlite.schema import transaction
 from mcp_memory.stores.sqlite.snapshot import HUGE, LARGE, Snapshot
 from mcp_memory.stores.sqlite.view import SqlView
-from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault
+from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault, StoreLocked
 
 log = logging.getLogger("mcp_memory")
 
@@ -53,6 +53,8 @@ BATCH_SECONDS = 0.01
 BATCH_ENTRIES = 256
 CHECKPOINT_BYTES = 4 << 20
 SETTLING_PAUSE = 0.005
+# At the end of a process another one is not waited for longer than its own batch takes.
+LAST_SECONDS = 0.1
 # So often, at least, the disk is flushed while projections catch up with calls that go on.
 LONGEST_UNFLUSHED = 1.0
 # A snapshot this many entries old is replaced: replaying them costs about 10 us each.
@@ -147,10 +149,10 @@ class SqliteStore:
         """Begin a write: the file for us alone, in this process and among all."""
         lock = self._file.lock
         if not lock.acquire(wait):
-            raise StoreBusy(LOCKED.format(path=self.path))
+            raise StoreLocked(LOCKED.format(path=self.path))
         try:
             if not wait and self._file.calls is None:  # opening it may take long
-                raise StoreBusy(LOCKED.format(path=self.path))
+                raise StoreLocked(LOCKED.format(path=self.path))
             connection = self._begin_on_the_current_file(wait)
         except BaseException as error:
             lock.release()
@@ -336,7 +338,8 @@ class SqliteStore:
     def settle(self, seconds: float | None = None) -> None:
         if self._file.calls is None or self._file.read_only:
             return
-        deadline = time.monotonic() + (DEADLINE_SECONDS if seconds is None else seconds)
+        began = time.monotonic()
+        deadline = began + (DEADLINE_SECONDS if seconds is None else seconds)
         self._flush()
         with plain_words(self.path):
             more = True
@@ -346,7 +349,7 @@ class SqliteStore:
                 try:
                     more = self._settle_some()
                 except apsw.BusyError:
-                    if time.monotonic() > deadline:
+                    if time.monotonic() > (min(deadline, began + LAST_SECONDS) if self._is_ending else deadline):
                         raise
                     # Calls go first: the lock is not held while another process is waited for.
                     time.sleep(SETTLING_PAUSE * (0.5 + random.random()))
