@@ -143,7 +143,7 @@ def looking(folder: Path) -> None:
 
 
 def comparing() -> None:
-    from mcp_memory.curation.duplicates import matches
+    from mcp_memory.curation.duplicates import compare
     from mcp_memory.curation.topics import topics_of
     from mcp_memory.embedding.numerics import numpy
 
@@ -154,8 +154,8 @@ def comparing() -> None:
         texts = [sentence(rng) for _ in range(size)]
         vectors = np.random.default_rng(size).normal(size=(size, 512)).astype("f4")
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        one = milliseconds(lambda t=texts, v=vectors: matches(t, v, since=len(t) - 1), 3)  # type: ignore[misc]
-        every = milliseconds(lambda t=texts, v=vectors: matches(t, v), 3)  # type: ignore[misc]
+        one = milliseconds(lambda t=texts, v=vectors: compare(t, v, since=len(t) - 1), 3)  # type: ignore[misc]
+        every = milliseconds(lambda t=texts, v=vectors: compare(t, v), 3)  # type: ignore[misc]
         topics = milliseconds(lambda t=texts, v=vectors: topics_of(t, v), 3)  # type: ignore[misc]
         print(f"{size:8} {one:14.1f} {every:14.1f} {topics:10.1f}")
 

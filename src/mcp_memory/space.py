@@ -28,7 +28,7 @@ from mcp_memory.search.seeker import Seeker
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
-    from mcp_memory.care import Caretaker
+    from mcp_memory.caretaker import Caretaker
     from mcp_memory.curation.topics import Topics
     from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
@@ -607,7 +607,7 @@ class Space:
     def _look_after(self, graph: Graph) -> None:
         """From now on somebody flags what is written twice, behind the replies."""
         if self.caretaker is None and self._flags:
-            from mcp_memory.care import Caretaker
+            from mcp_memory.caretaker import Caretaker
             from mcp_memory.stores.examined import examined_of
 
             self._flags = False
@@ -621,7 +621,8 @@ class Space:
     def _wait_for_flags(self) -> None:
         """Give what was written a moment ago its flags, if that is a matter of a moment."""
         if self.caretaker is not None:
-            from mcp_memory.care import LOOK_SECONDS, MOST_WAITED_FOR, is_ready
+            from mcp_memory.care import is_ready
+            from mcp_memory.caretaker import LOOK_SECONDS, MOST_WAITED_FOR
 
             self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0, MOST_WAITED_FOR)
 

@@ -45,7 +45,7 @@ class Curator(NamedTuple):
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
     missing: Callable[[], str]  # why some vectors are not there, and what to do about it
     # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.
-    examined: Callable[[], int]
+    examined: Callable[[], float]
     now: Callable[[], float]
 
     def passing(self) -> Iterator[Entity]:

@@ -56,7 +56,7 @@ def survey(
     uses: Mapping[str, Use],
     now: float,
     stale_days: float,
-    examined: int,
+    examined: float,
 ) -> Survey:
     """Look at every entity once. `examined`: the last observation that was compared with those before it."""
     found = Survey()
