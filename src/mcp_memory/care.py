@@ -39,9 +39,6 @@ LOT = 64
 def curator_of(space: Space) -> Curator:
     """Somebody who looks after this space, for one call."""
 
-    def uses() -> Mapping[str, Use]:
-        return space.usage.shown()
-
     return Curator(
         facts=space.reading,
         pause=pause,
@@ -49,11 +46,22 @@ def curator_of(space: Space) -> Curator:
         meanings=lambda texts: meanings_of(space, texts),
         topics=lambda texts, may_read: _topics(space, texts, may_read),
         nearness=lambda query, ids: _nearness(space, query, ids),
-        uses=uses,
+        uses=lambda: _uses(space),
         missing=lambda: _missing(space),
         examined=lambda: _examined(space),
         now=lambda: seconds_of(space.clock()) or time.time(),
     )
+
+
+def _uses(space: Space) -> Mapping[str, Use]:
+    """What was served or opened, up to this moment."""
+    from mcp_memory.search.limbic import Use
+
+    found = dict(space.usage.shown())
+    for name, count in space.openings.waiting().items():
+        known = found.get(name) or Use()
+        found[name] = Use(known.count + count, time.time(), known.days)
+    return found
 
 
 def _topics(space: Space, texts: Sequence[str], may_read: bool) -> Topics:

@@ -24,7 +24,9 @@ from mcp_memory.history.images import nothing, was
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
+from mcp_memory.search.openings import Openings, used_by
 from mcp_memory.search.seeker import Seeker
+from mcp_memory.search.uses import DATED
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault
 
 if TYPE_CHECKING:
@@ -198,6 +200,7 @@ class Space:
         self.foreign = 0  # how often something was taken in that others wrote
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
+        self.openings = Openings(time.monotonic, self._wake_settler)
         self._query_log = query_log
         self.retention = retention
         self.model = model
@@ -553,6 +556,7 @@ class Space:
             self._settler.start()
 
     def _settle_in_quiet_moments(self) -> None:
+        nudged = 0.0
         while not self._closing.is_set():
             self._unsettled.wait()
             latest = time.monotonic() + LONGEST_UNSETTLED
@@ -560,13 +564,14 @@ class Space:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
-            self.meaning.nudge()
-            if self.caretaker is not None:
-                self.caretaker.nudge()
+            if self.last_write > nudged:
+                nudged = self.last_write
+                self.meaning.nudge()
+                if self.caretaker is not None:
+                    self.caretaker.nudge()
             try:
                 self.store.settle()
-                if self.used is not None:
-                    self.used.settle()
+                self._settle_usage()
             except StoreFault as fault:
                 # Derived data only; the feed holds everything. The next write or the next open tries again.
                 log.warning("projections wait: %s", fault)
@@ -577,8 +582,7 @@ class Space:
         """Bring the projections up to the feed now, and write the notes about usage."""
         self.graph()
         self.store.settle()
-        if self.used is not None:
-            self.used.settle()
+        self._settle_usage()
 
     @property
     def usage(self) -> Usage:
@@ -591,6 +595,29 @@ class Space:
                 kept, most = usage_of(self.store), self._query_log
                 self.used = Usage(kept, time.time, self._wrote, is_kept=self._keeps_usage, most_events=most)
             return self.used
+
+    def saw(self, tool: Tool, values: tuple[Any, ...], origin: str) -> None:
+        """A tool was called and succeeded. What it opened is in use; where a search served it, for the ranking too."""
+        names = used_by(tool, values)
+        if names and self.used is not None:
+            names = self.used.used(names, origin)
+        # What is changed is dated already. Beside a file of another format nothing is begun by opening: a search may.
+        has_place = self._keeps_usage and (self.history is not None or self.used is not None)
+        if names and has_place and tool.name not in DATED:
+            self.openings.note(names)
+
+    def _settle_usage(self) -> None:
+        """Without our lock, which whoever waits for the settler may hold."""
+        opened = self.openings.take()
+        if opened:
+            from mcp_memory.stores.usage import usage_of
+
+            try:
+                (self.used or usage_of(self.store)).opened(opened, time.time())
+            except MemoryFault as fault:
+                log.debug("what was opened is not written down: %s", fault)
+        if self.used is not None:
+            self.used.settle()
 
     @property
     def vectors(self) -> Vectors | None:
@@ -687,8 +714,7 @@ class Space:
                 settler.join(seconds)
             try:
                 self.store.settle(max(until - time.monotonic(), 0))
-                if self.used is not None:
-                    self.used.settle()
+                self._settle_usage()
             except StoreFault as fault:
                 log.warning("projections wait for the next start: %s", fault)
             self.store.close()
