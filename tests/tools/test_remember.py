@@ -206,6 +206,53 @@ def test_an_observation_can_supersede_another_by_id_or_by_text(keep: Caller) -> 
     )
 
 
+def test_kind_and_supersedes_are_meant_whatever_the_shape_of_the_call(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "likes soup", "likes tea"), person("Bob", "likes rum")])
+
+    soup = [{"entityName": "Ada", "contents": ["likes no soup"]}]
+    answer = keep("add_observations", observations=soup, kind="decision", supersedes="likes soup")
+    assert answer == {"results": [{"entityName": "Ada", "addedObservations": ["likes no soup"]}]}
+    keep(
+        "add_observations",
+        observations=[
+            {"entityName": "Ada", "contents": ["likes coffee"], "supersedes": 2},
+            {"entityName": "Bob", "contents": ["likes gin"], "kind": "taste", "supersedes": "likes rum"},
+        ],
+        kind="drink",
+    )
+
+    assert keep("batch_get_entities", names=["Ada", "Bob"])["entities"] == [
+        person("Ada", "likes no soup", "likes coffee"),
+        person("Bob", "likes gin"),
+    ]
+    detail = keep("open_nodes", names=["Ada", "Bob"], detail=True)["entities"]
+    assert [seen["kind"] for one in detail for seen in one["observations"]] == ["decision", "drink", "taste"]
+
+
+def test_nothing_is_superseded_twice_by_one_call(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "a", "b", "c"), person("Bob")])
+    both = [{"entityName": "Ada", "contents": ["d"]}, {"entityName": "Bob", "contents": ["e"]}]
+    assert "whose" in keep.refusal("add_observations", observations=both, supersedes="a")
+
+    def replacing(*pairs: tuple[str, str]) -> str:
+        given = [{"entityName": "Ada", "contents": [new], "supersedes": old} for old, new in pairs]
+        return keep.refusal("add_observations", observations=given)
+
+    assert "no active observation" in replacing(("a", "x"), ("a", "y"))
+    assert "already" in replacing(("a", "c"), ("b", "c"))
+    assert "Nothing was given" in replacing(("a", "x"), ("b", "a"))
+
+
+def test_an_id_may_be_written_as_text(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "2", "born in 1815")])
+
+    keep("add_observations", name="Ada", observations=["born in 1816"], supersedes="2")
+    assert keep("get_entity", name="Ada") == person("Ada", "born in 1815", "born in 1816")
+    keep("add_observations", name="Ada", observations=["born in December 1815"], supersedes="2")
+
+    assert keep("get_entity", name="Ada") == person("Ada", "born in 1816", "born in December 1815")
+
+
 def test_what_is_known_already_can_supersede_what_it_replaces(keep: Caller) -> None:
     keep("create_entities", entities=[person("Ada", "due in March", "due in May", "due in June")])
 
