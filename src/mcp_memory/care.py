@@ -47,7 +47,7 @@ def curator_of(space: Space) -> Curator:
         topics=lambda texts, may_read: _topics(space, texts, may_read),
         nearness=lambda query, ids: _nearness(space, query, ids),
         uses=lambda: _uses(space),
-        missing=lambda: _missing(space),
+        missing=lambda done: _missing(space, done),
         examined=lambda: _examined(space),
         now=lambda: seconds_of(space.clock()) or time.time(),
     )
@@ -170,11 +170,11 @@ def _nearness(space: Space, query: str, ids: Sequence[int]) -> dict[int, float]:
     return {one: cosine for one, cosine in zip(ids, cosines, strict=True) if one not in absent}
 
 
-def _missing(space: Space) -> str:
+def _missing(space: Space, done: str) -> str:
     from mcp_memory.embedding import why_not
     from mcp_memory.embedding.engine import MISSING
 
-    reason = "Not every text has been read yet; ask again in a while."
-    if chosen_engine(space) is None:
-        reason = "The setting model is none." if space.model == "none" else why_not(space.model) or MISSING
-    return f"Compared by words only. {reason}"
+    if chosen_engine(space) is not None:
+        return f"{done} by words where no model has read the text yet; ask again in a while."
+    reason = "The setting model is none." if space.model == "none" else why_not(space.model) or MISSING
+    return f"{done} by words only. {reason}"

@@ -43,7 +43,8 @@ class Curator(NamedTuple):
     # How near in meaning (cosine) to a question these reflections are; of those that have a vector.
     nearness: Callable[[str, Sequence[int]], Mapping[int, float]]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
-    missing: Callable[[], str]  # why some vectors are not there, and what to do about it
+    # Why some vectors are not there, and what to do about it; given what was done without them.
+    missing: Callable[[str], str]
     # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.
     examined: Callable[[], float]
     now: Callable[[], float]

@@ -243,7 +243,7 @@ TELL: dict[type[AnyChange], Callable[[Telling, Any], str]] = {
     RelationReverted: lambda telling, change: f"again as it was: {telling._link(change.fact.id, change.fact)}",
     ReflectionAdded: Telling._reflected,
     ReflectionRestored: lambda telling, change: telling._reflection(change.fact, "restored the reflection"),
-    ReflectionReverted: lambda telling, change: telling._reflection(change.fact, "again as it was: the reflection"),
+    ReflectionReverted: lambda telling, change: telling._reflection(change.fact, "the reflection is now one"),
     ReflectionDeleted: lambda telling, change: telling._reflection(
         telling._reflections.get(change.id), "deleted the reflection"
     ),

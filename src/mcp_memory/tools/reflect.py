@@ -119,7 +119,8 @@ def search_reflections(
             and (not target_type or one.target_type == target_type)
         ]
         said = graph.thoughts.read(query, [one.id for one in wanted])
-    found = best(query, wanted, said, curator, max(limit, 0))
+    near = dict(curator.nearness(query, [one.id for one in wanted])) if wanted and query.strip() else {}
+    found = best(wanted, said, near, curator.now(), max(limit, 0))
     with curator.facts() as graph:
         results = [{**_told(graph, thought), "score": round(score, 4)} for thought, score in found]
-    return {"results": results}
+    return {"results": results, **({} if near or not wanted else {"note": curator.missing("Searched")})}

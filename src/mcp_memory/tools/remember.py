@@ -123,7 +123,7 @@ def add_observations(
 ) -> Plan:
     """Add observations to existing entities; those already known are left out. For one entity give name and
     observations (texts), with an optional kind, and supersedes: the id or exact text of what the last one replaces.
-    For several give observations: [{entityName, contents}], each with its own."""
+    For several give observations: [{entityName, contents}]."""
     check_name(kind, "kind")
     if name is None:
         return _add_to_several(graph, observations, kind, supersedes)

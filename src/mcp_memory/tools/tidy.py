@@ -57,7 +57,9 @@ def propose_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
     none."""
     from mcp_memory.curation.split import proposal
 
-    proposed = proposal(_analysed(curator, entity_name))
+    analysis = _analysed(curator, entity_name)
+    with curator.facts() as graph:
+        proposed = proposal(analysis, lambda name: graph[name].texts() if name in graph else ())
     return {"proposal": proposed, **({} if proposed else {"message": "Entity does not need splitting"})}
 
 
@@ -90,6 +92,8 @@ def execute_entity_split(
 
     original = graph[entity_name]
     parent = graph[parent_entity_name or entity_name]
+    if parent is not original and parent.name in [one.name for one in approved_splits]:
+        raise BadInput(f"{parent.name!r} cannot be a part of itself: give another parent_entity_name or split.")
     draft = Draft(graph)
     moves: list[AnyChange] = []
     relations = []
@@ -152,7 +156,7 @@ def find_duplicate_observations(
     if len(found.best) < found.total or of_groups:
         answer |= {"cut": True, "hint": MANY_ALIKE.format(pairs=len(found.best))}
     if meanings is None or not meanings.is_complete:
-        answer["note"] = curator.missing()
+        answer["note"] = curator.missing("Compared")
     return answer
 
 
