@@ -395,6 +395,31 @@ def test_nobody_looks_until_it_is_quiet(opened: Open, monkeypatch: pytest.Monkey
     assert call.space.graph()["Ada"].observations[1].similarity_flag == 1
 
 
+def test_who_adds_is_told_that_it_will_be_compared(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caretaker, "QUIET_SECONDS", 1000)
+    call = opened()
+    call("create_entities", entities=[person("Ada")])
+    assert "flags_pending" not in call("add_observations", name="Ada", observations=[TESTS[0]])
+    assert flagged(call) == set()
+
+    assert call("add_observations", name="Ada", observations=[TESTS[1]])["flags_pending"] == 1
+    assert flagged(call) == {TESTS[1]}
+    assert "flags_pending" not in call("add_observations", name="Ada", observations=[TESTS[1]])
+
+
+def test_who_may_only_read_is_told_what_nobody_has_compared(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    call.space.close()
+
+    reader = opened(flags=False, keeps_usage=False)
+    assert reader("consolidation_report")["summary"]["flags_pending"] == 2
+    assert reader("describe_entity", name="Ada")["flags_pending"] == 2
+    reader.space.close()
+
+    assert flagged(opened()) == {TESTS[1]}
+
+
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
 def test_a_format_without_a_place_for_flags_gets_none(opened: Open, tmp_path: Path, name: str) -> None:
     call = opened(tmp_path / name)
@@ -402,6 +427,7 @@ def test_a_format_without_a_place_for_flags_gets_none(opened: Open, tmp_path: Pa
 
     assert flagged(call) == set()
     assert call("find_duplicate_observations", entity_name="Ada")["duplicates_found"] == 1
+    assert "no place for flags" in call("consolidation_report")["note"]
 
 
 def test_a_failure_is_made_up_for(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:

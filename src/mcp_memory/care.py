@@ -50,7 +50,15 @@ def curator_of(space: Space) -> Curator:
         missing=lambda done: _missing(space, done),
         examined=lambda: _examined(space),
         now=lambda: seconds_of(space.clock()) or time.time(),
+        name_once=lambda entity: _name_once(space, entity),
     )
+
+
+def _name_once(space: Space, entity: int) -> str | None:
+    if space.history is None:
+        return None
+    space.store.settle()  # who is gone is told by projections
+    return space.history.name_of(entity)
 
 
 def _uses(space: Space) -> Mapping[str, Use]:
@@ -100,8 +108,7 @@ def _examined(space: Space) -> float:
     caretaker = space.caretaker
     if caretaker is None:
         kept = examined_of(space.store)
-        last = None if kept is None else kept.load().last
-        return inf if last is None else last
+        return inf if kept is None else kept.load().last or 0
     # Loading a model takes a second or so: nobody waits for that, and the report says what is pending.
     if not caretaker.hurry(0) and (is_ready(space) or chosen_engine(space) is None):
         reached(0, None, "comparing what is new", STEPS_OF_WAITING)

@@ -642,6 +642,11 @@ class Space:
             self.caretaker = Caretaker(self, kept) if kept is not None else None
         if self.caretaker is not None:
             self.caretaker.follow(graph)
+        elif not self._keeps_usage:  # who may only read tells at least what nobody has compared
+            from mcp_memory.stores.examined import examined_of
+
+            kept = examined_of(self.store)
+            graph.examined = inf if kept is None else kept.load().last or 0
         if graph.seq:
             self.meaning.catch_up()
 

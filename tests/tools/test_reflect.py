@@ -161,6 +161,7 @@ def test_a_reflection_outlives_what_it_is_about(told: Caller) -> None:
         "Ada was the first": (1, None),
         "They met at school": (1, None),
     }
+    assert [row.get("target_was") for row in rows if row["target_type"] == "entity"] == ["Ada"]
 
 
 def test_a_reflection_on_a_merged_entity_is_about_the_one_it_became(told: Caller) -> None:

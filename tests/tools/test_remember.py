@@ -141,6 +141,22 @@ def test_contiene_and_parte_de_come_together(keep: Caller) -> None:
     ]
 
 
+def test_the_lives_of_a_relation_are_told(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada"), person("Bob")])
+    keep("create_relations", relations=[{**link("Ada", "knows", "Bob"), "context": "school"}])
+    keep("end_relation", relation_id=1)
+    keep("create_relations", relations=[{**link("Ada", "knows", "Bob"), "context": "work"}])
+
+    (relation,) = keep("describe_entity", name="Ada", history=True)["relations"]
+    assert relation["context"] == "work" and relation["createdAt"]
+    told = [line for call in keep("history", relation_id=1)["calls"] for line in call["did"]]
+    assert told == [
+        'again true: Ada knows Bob (relation 1), context "work" (was "school")',
+        "ended Ada knows Bob (relation 1)",
+        "Ada knows Bob (relation 1)",
+    ]
+
+
 def test_an_ended_relation_can_be_created_again(keep: Caller) -> None:
     keep("create_entities", entities=[person("Ada"), person("Bob")])
     keep("create_relations", relations=[link("Ada", "knows", "Bob")])

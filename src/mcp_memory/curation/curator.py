@@ -48,6 +48,7 @@ class Curator(NamedTuple):
     # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.
     examined: Callable[[], float]
     now: Callable[[], float]
+    name_once: Callable[[int], str | None]  # what an entity that is gone was called, where that is known
 
     def passing(self) -> Iterator[Entity]:
         """Every entity, in order of creation, each to be looked at and let go: who waits for the graph gets it after

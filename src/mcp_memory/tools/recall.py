@@ -110,7 +110,7 @@ def describe_entity(
         "degree": len(relations),
         "neighbors": list(graph.names_of(neighbors)),
         "relations": [
-            {**shown, "direction": _direction(entity, relation.source)}
+            {**shown, "direction": _direction(entity, relation.source), **_since(relation, history)}
             for shown, relation in zip(shown_relations(graph, relations[page]), relations[page], strict=True)
         ],
     }
@@ -119,7 +119,7 @@ def describe_entity(
         answer["flags_pending"] = pending
     if history:
         answer["endedRelations"] = [
-            {**shown, "createdAt": relation.created_at}
+            {**shown, **_since(relation, history)}
             for shown, relation in zip(shown_relations(graph, ended[page]), ended[page], strict=True)
         ]
     if max(len(seen), len(relations), len(ended)) > page.stop:
@@ -129,6 +129,10 @@ def describe_entity(
 
 def _direction(entity: Entity, source: int) -> str:
     return "out" if source == entity.id else "in"
+
+
+def _since(relation: Relation, history: bool) -> dict[str, str]:
+    return {"createdAt": relation.created_at} if history else {}
 
 
 def detailed_entity(graph: View, entity: Entity, seen: Sequence[Observation]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from mcp_memory.changes import AnyChange, Plan, RelationCreated, RelationRevived
+from mcp_memory.curation.report import pending_in
 from mcp_memory.facts import GENERIC_KIND, GENERIC_TYPE, BadInput, Entity, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import plain_entity
@@ -131,8 +132,15 @@ def add_observations(
     if len(texts) != len(observations):
         raise BadInput("With name, observations must be a list of texts.")
     draft = Draft(graph)
-    _add(draft, Addition(name, texts, kind, supersedes))
-    return Plan(draft.changes, lambda graph: {"entity": plain_entity(graph[name])})
+    fresh = _add(draft, Addition(name, texts, kind, supersedes))
+    return Plan(draft.changes, lambda graph: _added_to(graph, name, len(fresh)))
+
+
+def _added_to(graph: Graph, name: str, count: int) -> dict[str, Any]:
+    """The entity as documented, and how many of the new ones will be compared with the rest, behind the reply."""
+    entity = graph[name]
+    pending = min(count, pending_in(entity.active(), graph.examined))
+    return {"entity": plain_entity(entity), **({"flags_pending": pending} if pending else {})}
 
 
 def _add_to_several(graph: Graph, additions: list[str | Addition], kind: str, supersedes: int | str | None) -> Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
@@ -192,4 +193,11 @@ def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count
 
     uses, examined = curator.uses(), curator.examined()
     found = survey(curator.passing(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
-    return report(found, analysed(found.large, curator, found.entities), limit)
+    told = report(found, analysed(found.large, curator, found.entities), limit)
+    return told | ({"note": NO_FLAGS} if examined == inf else {})
+
+
+NO_FLAGS = (
+    "Nobody flags duplicates here: a memory of this format has no place for flags. find_duplicate_observations "
+    "compares the observations of one entity."
+)
