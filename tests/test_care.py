@@ -13,7 +13,8 @@ from mcp_memory import caretaker
 from mcp_memory.assembly import open_space
 from mcp_memory.embedding.engine import Engine
 from mcp_memory.space import Space
-from tests.conftest import Caller, person
+from mcp_memory.stores.examined import examined_of
+from tests.conftest import Caller, link, person
 
 TESTS = ("The tests run on every push", "Every push runs the tests")
 TEAM = ("Marta dirige el equipo de diseño", "El equipo de diseño lo dirige Marta")
@@ -207,6 +208,20 @@ def test_a_flag_comes_off_although_the_process_ended_in_between(opened: Open) ->
     call.space.close()
 
     assert flagged(opened()) == set()
+
+
+def test_what_was_looked_through_once_is_not_looked_through_at_every_start(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS), person("Bob")])
+    assert flagged(call) == {TESTS[1]}
+    call("create_relations", relations=[link("Ada", "knows", "Bob")])
+    call.space.close()
+
+    again = opened()
+    assert flagged(again) == {TESTS[1]}
+
+    kept = examined_of(again.space.store)
+    assert kept is not None and kept.load().seq == again.space.graph().seq
 
 
 def test_without_a_model_a_flag_that_a_model_gave_stays_while_there_is_something_before_it(opened: Open) -> None:

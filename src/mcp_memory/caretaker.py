@@ -170,6 +170,7 @@ class Caretaker:
     def _begin_anew(self) -> None:
         """Look through all entities for those that are behind, and again at those that were not finished."""
         self._seen_seq = -1
+        self._has_news = True
         self._touched.update(self._looking_at)
         self._said.clear()
         self._said_count = 0
@@ -337,14 +338,14 @@ class Caretaker:
             self.last = newest
             if self._graph is not None:
                 self._graph.examined = newest
+        if self._has_news and (seq is not None or time.monotonic() - self._saved_at > SAVED_SECONDS):
+            self._saved_at = time.monotonic()
+            self._kept.save(Mark(self.last, self._by_words, -1 if seq is None else seq))
+            self._has_news = seq is None
         if seq is not None:
             with self._done:
                 self._seen_seq = seq
                 self._done.notify_all()
-        if self._has_news and (seq is not None or time.monotonic() - self._saved_at > SAVED_SECONDS):
-            self._saved_at = time.monotonic()
-            self._has_news = seq is None
-            self._kept.save(Mark(self.last, self._by_words, self._seen_seq))
 
 
 def _is_met_first(places: Any, origins: Sequence[int], row: int) -> bool:
