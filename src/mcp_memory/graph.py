@@ -48,7 +48,7 @@ from mcp_memory.changes import (
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.shelf import Names, Shelf
-from mcp_memory.views import Glance
+from mcp_memory.views import Glance, Lives
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
@@ -95,6 +95,7 @@ class Graph:
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
         self.examined: float = inf  # up to which observation duplicates were looked for, if somebody does
+        self.lives: Lives | None = None  # of relations that became true again, from a feed if there is one
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
         # The same for observations that came from elsewhere: the entity they came from, 0 for those that came back.

@@ -21,6 +21,7 @@ from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, 
 from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
+from mcp_memory.history.lives import earlier_lives
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
@@ -640,6 +641,8 @@ class Space:
             self._flags = False
             kept = examined_of(self.store)
             self.caretaker = Caretaker(self, kept) if kept is not None else None
+        if self.history is not None:
+            graph.lives = partial(earlier_lives, self.history)
         if self.caretaker is not None:
             self.caretaker.follow(graph)
         elif not self._keeps_usage:  # who may only read tells at least what nobody has compared

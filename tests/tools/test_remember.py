@@ -148,9 +148,17 @@ def test_the_lives_of_a_relation_are_told(keep: Caller) -> None:
     keep("create_relations", relations=[{**link("Ada", "knows", "Bob"), "context": "work"}])
 
     (relation,) = keep("describe_entity", name="Ada", history=True)["relations"]
-    assert relation["context"] == "work" and relation["createdAt"]
+    assert relation["context"] == "work"
+    (life,) = relation["earlier"]
+    assert life["from"] == relation["createdAt"] <= life["to"] and life["context"] == "school"
+    keep("end_relation", relation_id=1)
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+    keep("end_relation", relation_id=1)
+    (ended,) = keep("describe_entity", name="Bob", history=True)["endedRelations"]
+    assert [life.get("context") for life in ended["earlier"]] == ["school", "work"]
+    assert "earlier" not in keep("describe_entity", name="Ada", history=True, as_of="4")["relations"][0]
     told = [line for call in keep("history", relation_id=1)["calls"] for line in call["did"]]
-    assert told == [
+    assert told[-3:] == [
         'again true: Ada knows Bob (relation 1), context "work" (was "school")',
         "ended Ada knows Bob (relation 1)",
         "Ada knows Bob (relation 1)",
