@@ -14,7 +14,7 @@ from typing import Any
 from pairs import CONTRADICTING, DUPLICATE, NEAR, PAIRS, TOPICS, UNRELATED
 
 from mcp_memory.curation import duplicates, topics
-from mcp_memory.curation.duplicates import SAME, SAME_OF_MODEL, difference, matches
+from mcp_memory.curation.duplicates import SAME, SAME_OF_MODEL, compare, difference
 from mcp_memory.curation.topics import TOGETHER, TOGETHER_OF_MODEL, topics_of
 from mcp_memory.embedding.engine import Engine, engine_of
 from mcp_memory.embedding.models import MODELS
@@ -32,7 +32,7 @@ def flags(engine: Engine | None, same: float) -> tuple[Counter[str], Counter[str
     differing: Counter[str] = Counter()
     for kind, one, other in PAIRS:
         vectors = engine.encode([one, other]) if engine else None
-        if matches([one, other], vectors, model=name):
+        if compare([one, other], vectors, model=name).total:
             flagged[kind] += 1
             differing[kind] += difference(one, other) is not None
     duplicates.SAME_OF_MODEL = before

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from math import log2
 from pathlib import Path
@@ -155,6 +155,9 @@ class Nowhere:
 
     def constants(self) -> dict[str, str]:
         return {}
+
+    def opened(self, counts: Mapping[str, int], at: float) -> None:
+        pass
 
     def write(self, notes: Notes, most_events: int) -> bool:
         return False

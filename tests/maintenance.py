@@ -83,13 +83,18 @@ def conversation(scribe: Scribe) -> None:
     wire.ask(create, {"entities": [{"name": "Vercel", "entityType": "Sistema"}]})
     wire.ask(relate, {"relations": [{"from": PROJECT, "to": "Vercel", "relationType": "uses"}]})
     scribe.on("2026-03-16")
-    twice = ["En Vercel, el despliegue es automático", "Release planned for March 24"]
+    twice = [
+        "En Vercel, el despliegue es automático",
+        "Release planned for March 24",
+        "El despliegue en Vercel no es automático en staging",
+    ]
     wire.ask("add_observations", {"name": PROJECT, "observations": twice})
 
     scribe.say("**What needs care?** The report looks at everything and changes nothing.")
     scribe.call("consolidation_report")
     scribe.say(
-        "**Two observations are flagged.** Which ones do they repeat? `differs` hints that one replaces the other."
+        "**Three observations are flagged.** Which ones do they repeat? `differs` hints that one replaces the other, "
+        "or that both are true."
     )
     scribe.call("find_duplicate_observations", entity_name=PROJECT)
     scribe.say("The first is said twice: one of the two can go.")
@@ -98,6 +103,8 @@ def conversation(scribe: Scribe) -> None:
         "The second is a new date. It supersedes the old one, which stays as history: the exact texts are enough."
     )
     scribe.call("add_observations", name=PROJECT, observations=[twice[1]], supersedes="Release planned for March 3")
+    scribe.say("The third says something of its own. Its flag is taken off, and it stays as it is.")
+    scribe.call("settle_flags", name=PROJECT, observations=[twice[2]])
     scribe.say("**The project has grown too large.** A proposal is only that; read it, change it, then carry it out.")
     proposal = scribe.call("propose_entity_split", entity_name=PROJECT)["proposal"]
     scribe.call("execute_entity_split", entity_name=PROJECT, approved_splits=proposal["suggested_splits"])
@@ -118,8 +125,9 @@ def conversation(scribe: Scribe) -> None:
         mood="insight",
     )
     scribe.call("search_reflections", query="what are our notes about?")
-    scribe.say("**And now?**")
-    scribe.call("consolidation_report")
+    scribe.say("**And now?** Nothing is left to do: what repeated only what was superseded has lost its flag too.")
+    after = scribe.call("consolidation_report")
+    assert not any(after[area] for area in after if area != "summary"), after
 
 
 def transcript() -> str:

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from mcp_memory import care
+from mcp_memory import caretaker
 from mcp_memory.assembly import open_space
 from mcp_memory.embedding.engine import Engine
 from mcp_memory.space import Space
-from tests.conftest import Caller, person
+from mcp_memory.stores.examined import examined_of
+from tests.conftest import Caller, link, person
 
 TESTS = ("The tests run on every push", "Every push runs the tests")
 TEAM = ("Marta dirige el equipo de diseño", "El equipo de diseño lo dirige Marta")
@@ -157,6 +158,208 @@ def encoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
+# ── flags come off again ─────────────────────────────────────────────────────────────────────────
+
+
+def reported(call: Caller) -> list[str]:
+    return [one["observation_text"] for one in call("consolidation_report")["flagged_observations"]]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("delete_observations", {"name": "Ada", "observations": [TESTS[0]]}),
+        ("add_observations", {"name": "Ada", "observations": [TESTS[1]], "supersedes": TESTS[0]}),
+        (
+            "execute_entity_split",
+            {"entity_name": "Ada", "approved_splits": [{"name": "B", "observations": [TESTS[0]]}]},
+        ),
+        (
+            "execute_entity_split",
+            {"entity_name": "Ada", "approved_splits": [{"name": "B", "observations": [TESTS[1]]}]},
+        ),
+    ],
+)
+def test_what_no_longer_repeats_anything_loses_its_flag(opened: Open, tool: str, arguments: Any) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS, *TEAM)])
+    assert flagged(call) == {TESTS[1], TEAM[1]}
+
+    call(tool, **arguments)
+
+    assert flagged(call) == {TEAM[1]}
+
+
+def test_who_repeats_another_still_keeps_the_flag(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS, TESTS[1] + "!")])
+    assert flagged(call) == {TESTS[1], TESTS[1] + "!"}
+
+    call("delete_observations", name="Ada", observations=[TESTS[0]])
+
+    assert flagged(call) == {TESTS[1] + "!"}
+
+
+def test_a_flag_comes_off_although_the_process_ended_in_between(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    assert flagged(call) == {TESTS[1]}
+    call("delete_observations", name="Ada", observations=[TESTS[0]])
+    call.space.close()
+
+    assert flagged(opened()) == set()
+
+
+def test_what_was_looked_through_once_is_not_looked_through_at_every_start(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS), person("Bob")])
+    assert flagged(call) == {TESTS[1]}
+    call("create_relations", relations=[link("Ada", "knows", "Bob")])
+    call.space.close()
+
+    again = opened()
+    assert flagged(again) == {TESTS[1]}
+
+    kept = examined_of(again.space.store)
+    assert kept is not None and kept.load().seq == again.space.graph().seq
+
+
+def test_without_a_model_a_flag_that_a_model_gave_stays_while_there_is_something_before_it(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", "Likes hiking", *TESTS)])
+    assert flagged(call) == {TESTS[1]}
+    call.space.close()
+
+    blind = opened(model="none")
+    blind("delete_observations", name="Ada", observations=["Likes hiking"])
+    assert flagged(blind) == {TESTS[1]}
+    blind("delete_observations", name="Ada", observations=[TESTS[0]])
+    assert flagged(blind) == set()
+
+
+def test_a_flag_that_was_looked_at_can_be_settled_and_stays_so(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS, *TEAM)])
+    assert flagged(call) == {TESTS[1], TEAM[1]}
+
+    assert call("settle_flags", name="Ada", observations=[TESTS[1]]) == {
+        "entity_name": "Ada",
+        "settled": [{"observation_id": 2, "content": TESTS[1]}],
+        "still_flagged": 1,
+    }
+    assert "describe_entity" in call.refusal("settle_flags", name="Ada", observations=["what?"])
+    assert call("settle_flags", name="Ada", observations=[2])["settled"] == []
+    assert [one["observation_id"] for one in call("settle_flags", name="Ada")["settled"]] == [4]
+
+    assert flagged(call) == set() and reported(call) == []
+    add(call, "Ada", "Likes hiking")
+    call("delete_observations", name="Ada", observations=["Likes hiking"])
+    split = [{"name": "Tests", "observations": list(TESTS)}]
+    call("execute_entity_split", entity_name="Ada", approved_splits=split)
+    assert flagged(call) == set()
+    call.space.close()
+    again = opened()
+    add(again, "Tests", "Likes hiking")
+    assert flagged(again) == set() and reported(again) == []
+    again("undo", call=next(one["call"] for one in again("history", tool="settle_flags")["calls"]))
+    assert flagged(again) == {TEAM[1]}
+
+
+def test_by_words_too_what_was_settled_stays_so_after_a_restart(opened: Open) -> None:
+    call = opened(model="none")
+    call("create_entities", entities=[person("Ada", LONG, SHORT)])
+    assert flagged(call) == {SHORT}
+    call("settle_flags", name="Ada")
+    flagged(call)
+    call.space.close()
+
+    assert flagged(opened(model="none")) == set()
+
+
+@pytest.mark.parametrize("order", [("Ada", "Bob"), ("Bob", "Ada")])
+def test_what_comes_together_is_compared(opened: Open, order: tuple[str, str]) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0], *TEAM), person("Bob", TESTS[1])])
+    assert flagged(call) == {TEAM[1]}
+    call("settle_flags", name="Ada")
+
+    call("merge_entities", source=order[0], target=order[1])
+
+    assert flagged(call) == {TESTS[1]}  # what came together was compared before, and settled
+
+
+def test_what_a_split_puts_to_something_is_compared(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", TESTS[0], "Likes hiking"), person("Bob", TESTS[1])])
+    assert flagged(call) == set()
+
+    call("execute_entity_split", entity_name="Ada", approved_splits=[{"name": "Bob", "observations": [TESTS[0]]}])
+
+    assert flagged(call) == {TESTS[1]}
+
+
+def test_what_comes_back_is_compared(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    assert flagged(call) == {TESTS[1]}
+    call("delete_observations", name="Ada", observations=[TESTS[0]])
+    assert flagged(call) == set()
+
+    call("undo")
+
+    assert call("get_entity", name="Ada")["observations"] == list(TESTS)
+    assert flagged(call) == {TESTS[1]}
+
+
+# ── much at a time ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_many_flags_are_committed_in_lots(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caretaker, "FLAGS_AT_ONCE", 16)
+    call = opened(model="none")
+    long = [f"The nightly backup of disk {number} finished without an error" for number in range(50)]
+    call("create_entities", entities=[person("Ada", "nightly backup", *long)])
+
+    assert flagged(call) == set(long)
+
+    lots = call("history", tool="flag_duplicates")["calls"]
+    assert [len(one["did"]) + one.get("more", 0) for one in lots] == [2, 16, 16, 16]
+    call("undo")
+    assert "Ada" not in call.space.graph()
+
+
+def test_a_backlog_grows_less_step_by_step(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caretaker, "QUIET_SECONDS", 1000)
+    monkeypatch.setattr(caretaker, "AT_ONCE", 4)
+    call = opened()
+    call("create_entities", entities=[person(f"E{n}", "a cat", f"{n} dogs") for n in range(12)])
+    looker = call.space.caretaker
+    assert looker is not None
+    pending = []
+
+    while looker.step():
+        pending.append(pending_now(call))
+
+    assert pending == [16, 8, 0]
+
+
+def pending_now(call: Caller) -> int:
+    graph = call.space.graph()
+    return sum(seen.id > graph.examined for one in graph.entities() for seen in one.observations)
+
+
+def test_a_report_waits_for_no_backlog(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    assert flagged(call) == {TESTS[1]}  # the model is there
+    call("create_entities", entities=[person(f"E{n}", "a cat", f"{n} dogs") for n in range(40)])
+    hurried = []
+    monkeypatch.setattr(call.space.caretaker, "nudge", lambda: hurried.append(True))
+
+    assert call("consolidation_report")["summary"]["flags_pending"] == 80
+    assert not hurried
+
+
 def test_without_a_model_words_are_compared_and_the_rest_waits_and_says_so(opened: Open) -> None:
     blind = opened(model="none")
     blind("create_entities", entities=[person("Ada", TESTS[0], LONG), person("Bob", "Likes hiking")])
@@ -190,21 +393,46 @@ def test_a_flag_is_a_marker_and_nothing_else(opened: Open) -> None:
 
 
 def test_nobody_looks_until_it_is_quiet(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(care, "QUIET_SECONDS", 0.3)
+    monkeypatch.setattr(caretaker, "QUIET_SECONDS", 0.3)
     call = opened()
     call("create_entities", entities=[person("Ada", *TESTS)])
-    caretaker = call.space.caretaker
-    assert caretaker is not None
+    looker = call.space.caretaker
+    assert looker is not None
     for number in range(4):
         time.sleep(0.1)
         add(call, "Ada", f"{number} times something else")
-        assert caretaker.last == 0
+        assert looker.last == 0
 
     until = time.monotonic() + PATIENCE
-    while caretaker.last < 6 and time.monotonic() < until:
+    while looker.last < 6 and time.monotonic() < until:
         time.sleep(0.02)
 
     assert call.space.graph()["Ada"].observations[1].similarity_flag == 1
+
+
+def test_who_adds_is_told_that_it_will_be_compared(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caretaker, "QUIET_SECONDS", 1000)
+    call = opened()
+    call("create_entities", entities=[person("Ada")])
+    assert "flags_pending" not in call("add_observations", name="Ada", observations=[TESTS[0]])
+    assert flagged(call) == set()
+
+    assert call("add_observations", name="Ada", observations=[TESTS[1]])["flags_pending"] == 1
+    assert flagged(call) == {TESTS[1]}
+    assert "flags_pending" not in call("add_observations", name="Ada", observations=[TESTS[1]])
+
+
+def test_who_may_only_read_is_told_what_nobody_has_compared(opened: Open) -> None:
+    call = opened()
+    call("create_entities", entities=[person("Ada", *TESTS)])
+    call.space.close()
+
+    reader = opened(flags=False, keeps_usage=False)
+    assert reader("consolidation_report")["summary"]["flags_pending"] == 2
+    assert reader("describe_entity", name="Ada")["flags_pending"] == 2
+    reader.space.close()
+
+    assert flagged(opened()) == {TESTS[1]}
 
 
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.mcpmem"])
@@ -214,16 +442,17 @@ def test_a_format_without_a_place_for_flags_gets_none(opened: Open, tmp_path: Pa
 
     assert flagged(call) == set()
     assert call("find_duplicate_observations", entity_name="Ada")["duplicates_found"] == 1
+    assert "no place for flags" in call("consolidation_report")["note"]
 
 
 def test_a_failure_is_made_up_for(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     call = opened()
     call("create_entities", entities=[person("Ada", *TESTS)])
-    caretaker = call.space.caretaker
-    assert caretaker is not None
+    looker = call.space.caretaker
+    assert looker is not None
     with monkeypatch.context() as patch:
         patch.setattr(Engine, "encode", lambda *_: 1 / 0)
-        assert not caretaker.hurry(0.3)
+        assert not looker.hurry(0.3)
 
     assert flagged(call) == {TESTS[1]}
 

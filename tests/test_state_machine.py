@@ -49,6 +49,7 @@ class Model:
     def __init__(self) -> None:
         self.things: dict[str, Thing] = {}
         self.links: dict[Triple, bool] = {}  # is it true now?
+        self.thoughts: list[str] = []
 
     def link(self, source: str, kind: str, target: str) -> None:
         self.links[source, kind, target] = True
@@ -358,6 +359,19 @@ class DatabaseMachine(Machine):
         assert (result["target"], result["content"]) == (name, content)
         told = self.call("describe_entity", name=name)["entity"]["reflections"]
         assert told[-1]["id"] == result["id"]
+        self.model.thoughts.append(content)
+
+    @precondition(lambda self: self.model.links)
+    @rule(data=st.data())
+    def reflect_on_a_relation(self, data: st.DataObject) -> None:
+        source, kind, target = data.draw(st.sampled_from(sorted(self.model.links)))
+        about = {"from": source, "to": target, "relationType": kind}
+        self.call("add_reflection", target_type="relation", target_id=about, content="It lasts")
+        self.model.thoughts.append("It lasts")
+
+    @invariant()
+    def every_thought_is_kept_once(self) -> None:
+        assert [one.content for one in self.space.graph().reflections.values()] == self.model.thoughts
 
     @rule()
     def look_at_everything(self) -> None:

@@ -177,6 +177,7 @@ CALLS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "delete_observations": st.builds(lambda name, told: {"name": name, "observations": told}, names, said),
     "delete_entities": few.map(lambda unwanted: {"entityNames": unwanted}),
     "merge_entities": st.builds(lambda one, other: {"source": one, "target": other}, names, names),
+    "settle_flags": st.builds(lambda name: {"name": name}, names),
     "execute_entity_split": st.builds(
         lambda one, other, told: {
             "entity_name": one,

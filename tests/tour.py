@@ -44,6 +44,7 @@ def stops(folder: Path) -> list[Stop]:
         ("list_entity_types", {}),
         ("list_relation_types", {}),
         ("find_duplicate_observations", {"entity_name": "Ada"}),
+        ("settle_flags", {"name": "Ada"}),
         ("find_split_candidates", {}),
         ("analyze_entity_split", {"entity_name": "Ada"}),
         ("propose_entity_split", {"entity_name": "Ada"}),

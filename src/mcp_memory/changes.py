@@ -178,6 +178,8 @@ class RelationReverted(Change, frozen=True, tag=22):
 
 
 class ReflectionReverted(Change, frozen=True, tag=23):
+    """A reflection that is there is now, or again, exactly this."""
+
     fact: Reflection
 
 

@@ -119,8 +119,7 @@ class Desk:
             return self.refusal(
                 MemoryFault(f"{tool.name} failed inside the server; nothing was changed. The log on stderr says why.")
             )
-        if self.space.used is not None:  # somebody searched: what is done with the results is worth a note
-            self.space.used.saw(tool, values, origin)
+        self.space.saw(tool, values, origin)
         return _answer(said, tool.writes)
 
 

@@ -7,7 +7,7 @@ two graphs fed the same entries are equal."""
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
@@ -49,7 +49,7 @@ from mcp_memory.changes import (
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.shelf import Names, Shelf
-from mcp_memory.views import Glance
+from mcp_memory.views import Glance, Lives
 
 if TYPE_CHECKING:
     from mcp_memory.base import Base
@@ -96,8 +96,11 @@ class Graph:
         # Entities whose text changed since the word index last looked.
         self.touched: set[int] = set()
         self.examined: float = inf  # up to which observation duplicates were looked for, if somebody does
+        self.lives: Lives | None = None  # of relations that became true again, from a feed if there is one
         self.followers: list[set[int]] = []  # whoever else keeps an index is told in a set of his own
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
+        # The same for observations that came from elsewhere: the entity they came from, 0 for those that came back.
+        self.arrival_followers: list[dict[int, int]] = []
         self._indexes: dict[Callable[[Graph], Any], Any] = {}
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
@@ -512,19 +515,25 @@ class Graph:
             target.observations + [seen for seen in source.observations if seen.id in moving], key=by_id
         )
         source.observations = [seen for seen in source.observations if seen.id not in moving]
+        for follower in self.arrival_followers:
+            follower.update(dict.fromkeys(change.ids, change.source))
         self._touch(source, at)
         self._touch(target, at)
 
     def _flagged(self, change: ObservationFlagged, at: str) -> None:
-        for observation in self.by_id.mutable(change.entity).observations:
-            if observation.id == change.id:
-                observation.similarity_flag = change.flag
+        observations = self.by_id.mutable(change.entity).observations
+        # They stand in order of their ids: of an import thousands are flagged, one change each.
+        place = bisect_left(observations, change.id, key=by_id)
+        if place < len(observations) and observations[place].id == change.id:
+            observations[place].similarity_flag = change.flag
 
     def _observation_restored(self, change: ObservationRestored, at: str) -> None:
         entity = self.by_id.mutable(change.entity)
         insort(entity.observations, copy(change.fact), key=by_id)
         self.next_observation = max(self.next_observation, change.fact.id + 1)
         self.observation_count += change.fact.superseded_at is None
+        for follower in self.arrival_followers:
+            follower[change.fact.id] = 0
         self._spoil(entity)
 
     def _observation_reverted(self, change: ObservationReverted, at: str) -> None:

@@ -22,16 +22,19 @@ from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, 
 from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
+from mcp_memory.history.lives import earlier_lives
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
 from mcp_memory.pace import pause
 from mcp_memory.repeats import Repeats, asked
+from mcp_memory.search.openings import Openings, used_by
 from mcp_memory.search.seeker import Seeker
+from mcp_memory.search.uses import DATED
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault, StoreLocked
 
 if TYPE_CHECKING:
-    from mcp_memory.care import Caretaker
+    from mcp_memory.caretaker import Caretaker
     from mcp_memory.curation.topics import Topics
     from mcp_memory.history.past import Past, PastGraphs
     from mcp_memory.search.usage import Usage
@@ -206,6 +209,7 @@ class Space:
         self.foreign = 0  # how often something was taken in that others wrote
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
+        self.openings = Openings(time.monotonic, self._wake_settler)
         self._query_log = query_log
         self.retention = retention
         self.model = model
@@ -573,6 +577,7 @@ class Space:
             self._settler.start()
 
     def _settle_in_quiet_moments(self) -> None:
+        nudged = 0.0
         while not self._closing.is_set():
             self._unsettled.wait()
             latest = time.monotonic() + LONGEST_UNSETTLED
@@ -580,13 +585,14 @@ class Space:
                 if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
                     break
             self._unsettled.clear()
-            self.meaning.nudge()
-            if self.caretaker is not None:
-                self.caretaker.nudge()
+            if self.last_write > nudged:
+                nudged = self.last_write
+                self.meaning.nudge()
+                if self.caretaker is not None:
+                    self.caretaker.nudge()
             try:
                 self.store.settle()
-                if self.used is not None:
-                    self.used.settle()
+                self._settle_usage()
             except StoreFault as fault:
                 # Derived data only; the feed holds everything. The next write or the next open tries again.
                 log.warning("projections wait: %s", fault)
@@ -597,8 +603,7 @@ class Space:
         """Bring the projections up to the feed now, and write the notes about usage."""
         self.graph()
         self.store.settle()
-        if self.used is not None:
-            self.used.settle()
+        self._settle_usage()
 
     @property
     def usage(self) -> Usage:
@@ -611,6 +616,29 @@ class Space:
                 kept, most = usage_of(self.store), self._query_log
                 self.used = Usage(kept, time.time, self._wrote, is_kept=self._keeps_usage, most_events=most)
             return self.used
+
+    def saw(self, tool: Tool, values: tuple[Any, ...], origin: str) -> None:
+        """A tool was called and succeeded. What it opened is in use; where a search served it, for the ranking too."""
+        names = used_by(tool, values)
+        if names and self.used is not None:
+            names = self.used.used(names, origin)
+        # What is changed is dated already. Beside a file of another format nothing is begun by opening: a search may.
+        has_place = self._keeps_usage and (self.history is not None or self.used is not None)
+        if names and has_place and tool.name not in DATED:
+            self.openings.note(names)
+
+    def _settle_usage(self) -> None:
+        """Without our lock, which whoever waits for the settler may hold."""
+        opened = self.openings.take()
+        if opened:
+            from mcp_memory.stores.usage import usage_of
+
+            try:
+                (self.used or usage_of(self.store)).opened(opened, time.time())
+            except MemoryFault as fault:
+                log.debug("what was opened is not written down: %s", fault)
+        if self.used is not None:
+            self.used.settle()
 
     @property
     def vectors(self) -> Vectors | None:
@@ -627,21 +655,29 @@ class Space:
     def _look_after(self, graph: Graph) -> None:
         """From now on somebody flags what is written twice, behind the replies."""
         if self.caretaker is None and self._flags:
-            from mcp_memory.care import Caretaker
+            from mcp_memory.caretaker import Caretaker
             from mcp_memory.stores.examined import examined_of
 
             self._flags = False
             kept = examined_of(self.store)
             self.caretaker = Caretaker(self, kept) if kept is not None else None
+        if self.history is not None:
+            graph.lives = partial(earlier_lives, self.history)
         if self.caretaker is not None:
             self.caretaker.follow(graph)
+        elif not self._keeps_usage:  # who may only read tells at least what nobody has compared
+            from mcp_memory.stores.examined import examined_of
+
+            kept = examined_of(self.store)
+            graph.examined = inf if kept is None else kept.load().last or 0
         if graph.seq:
             self.meaning.catch_up()
 
     def _wait_for_flags(self) -> None:
         """Give what was written a moment ago its flags, if that is a matter of a moment."""
         if self.caretaker is not None:
-            from mcp_memory.care import LOOK_SECONDS, MOST_WAITED_FOR, is_ready
+            from mcp_memory.care import is_ready
+            from mcp_memory.caretaker import LOOK_SECONDS, MOST_WAITED_FOR
 
             self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0, MOST_WAITED_FOR)
 
@@ -706,8 +742,7 @@ class Space:
                 settler.join(seconds)
             try:
                 self.store.settle(max(until - time.monotonic(), 0))
-                if self.used is not None:
-                    self.used.settle()
+                self._settle_usage()
             except StoreFault as fault:
                 log.warning("projections wait for the next start: %s", fault)
             self.store.close()

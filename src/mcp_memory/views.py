@@ -5,8 +5,8 @@ is still being loaded behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from mcp_memory.facts import Entity, Reflection, Relation
 
@@ -25,6 +25,10 @@ class Glance(NamedTuple):
     recent: list[str]
 
 
+# For an entity, the earlier lives of its relations, by their ids.
+Lives = Callable[[int], dict[int, list[dict[str, Any]]]]
+
+
 class View(Protocol):
     """Anything that answers the graph's primitive questions; Graph says what each means."""
 
@@ -36,6 +40,9 @@ class View(Protocol):
 
     @property
     def examined(self) -> float: ...
+
+    @property
+    def lives(self) -> Lives | None: ...
 
     def find(self, name: str) -> Entity | None: ...
     def id_of(self, name: str) -> int | None: ...

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from mcp_memory import care
-from mcp_memory.curation.duplicates import clusters, difference, matches
+from mcp_memory.curation.duplicates import compare, difference
 from tests.conftest import Caller, person
 
 
@@ -106,17 +107,44 @@ def test_without_a_model_words_are_compared_and_it_is_said(call: Caller, monkeyp
 def test_what_is_alike_by_way_of_others_is_one_cluster() -> None:
     texts = ["b", "a b c d", "a", "e f", "e", "g"]
 
-    found = matches(texts, None)
-
-    assert clusters(found) == [[0, 1, 2], [3, 4]]
+    assert compare(texts, None).clusters == [[0, 1, 2], [3, 4]]
 
 
 def test_blocks_see_what_stands_before_them() -> None:
     texts = [f"text number {number} about nothing" for number in range(600)] + ["599"]
 
-    assert [(match.one, match.other) for match in matches(texts, None)] == [(599, 600)]
-    assert matches(texts, None, since=601) == []
+    assert [(match.one, match.other) for match in compare(texts, None).best] == [(599, 600)]
+    assert compare(texts, None, since=601).total == 0
 
 
 def test_a_text_without_words_is_like_no_other() -> None:
-    assert matches(["!!!", "a long text about something", "", "🙂"], None) == []
+    assert compare(["!!!", "a long text about something", "", "🙂"], None).total == 0
+
+
+def test_thousands_that_are_alike_are_counted_and_take_no_memory_for_each_pair() -> None:
+    short, long = "Backup {} done", "Backup {} done, and all of it was read again"
+    texts = [(long if number % 2 else short).format(number) for number in range(3000)]
+    tracemalloc.start()
+
+    found = compare(texts, None, contained=0.6)
+
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.total == 1500 * 1500 and len(found.best) == 200
+    assert found.clusters == [list(range(3000))]
+    assert peak < 20e6  # a tuple for each of the pairs would be 200 MB
+
+
+def test_of_many_that_are_alike_the_best_are_listed_and_the_answer_says_so(keep: Caller) -> None:
+    create(keep, "nightly backup", "backup")
+    texts = [f"The nightly backup of disk number {number} is done" for number in range(120)]
+    for start in (0, 60):
+        keep("add_observations", name="Ada", observations=texts[start : start + 60])
+
+    answer = keep("find_duplicate_observations", entity_name="Ada", threshold=1)
+
+    assert answer["duplicates_found"] == 241
+    assert len(answer["duplicate_pairs"]) == 200
+    (cluster,) = answer["clusters"]
+    assert cluster["size"] == 122 and len(cluster["observations"]) == 50
+    assert answer["cut"] and "200" in answer["hint"]

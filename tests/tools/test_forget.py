@@ -70,6 +70,24 @@ def test_a_superseded_observation_can_be_deleted_though_another_replaced_it(keep
     ] == ["new"]
 
 
+def test_deleting_what_is_believed_leaves_the_history_of_the_same_text(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "lives in Rome", "old", "poet")])
+    keep("add_observations", name="Ada", observations=["lives in Bonn"], supersedes="lives in Rome")
+    keep("add_observations", name="Ada", observations=["lives in Rome"], supersedes="lives in Bonn")
+    keep("add_observations", name="Ada", observations=["new"], supersedes="old")
+
+    assert keep("delete_observations", name="Ada", observations=["lives in Rome"]) == {
+        "entity": person("Ada", "poet", "new")
+    }
+
+    history = keep("describe_entity", name="Ada", history=True)["entity"]["observations"]
+    assert [seen["content"] for seen in history] == ["lives in Rome", "old", "poet", "lives in Bonn", "new"]
+    again = keep("delete_observations", name="Ada", observations=["lives in Rome", "poet"])
+    assert again == {"entity": person("Ada", "new"), "deletedHistory": 1}
+    deletions = [{"entityName": "Ada", "observations": ["old", "new"]}]
+    assert keep("delete_observations", deletions=deletions)["deletedHistory"] == 1
+
+
 def test_relations_are_deleted_by_their_triple(three: Caller) -> None:
     answer = three(
         "delete_relations",

@@ -117,6 +117,26 @@ def test_scores_lie_between_0_and_1_best_first(told: Caller) -> None:
         assert all(0 <= score <= 1 for score in scores)
 
 
+def test_scores_can_be_compared_with_those_of_the_next_search(told: Caller) -> None:
+    for content in ("We chose SQLite for its one file", "Lunch was excellent", "The cat sleeps a lot"):
+        reflect(told, content=content)
+
+    def best(query: str) -> float:
+        return float(told("search_reflections", query=query)["results"][0]["score"])
+
+    fitting = best("why SQLite")
+    assert max(best("zebra"), best("quantum chromodynamics lattice")) < fitting / 2
+
+
+def test_without_a_model_it_is_said_that_words_were_searched(told: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    reflect(told, content="Lunch was excellent")
+    told.space.meaning.model = told.space.model = "none"
+
+    answer = told("search_reflections", query="broth")
+
+    assert answer["results"] == [] and answer["note"] == "Searched by words only. The setting model is none."
+
+
 def test_of_two_that_say_the_same_the_newer_comes_first(told: Caller) -> None:
     said = ("global", None, "sofia", "It rained", None)
     old = Reflection(1, *said, "2025-11-01 10:00:00")
@@ -141,6 +161,7 @@ def test_a_reflection_outlives_what_it_is_about(told: Caller) -> None:
         "Ada was the first": (1, None),
         "They met at school": (1, None),
     }
+    assert [row.get("target_was") for row in rows if row["target_type"] == "entity"] == ["Ada"]
 
 
 def test_a_reflection_on_a_merged_entity_is_about_the_one_it_became(told: Caller) -> None:

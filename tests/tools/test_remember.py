@@ -141,6 +141,30 @@ def test_contiene_and_parte_de_come_together(keep: Caller) -> None:
     ]
 
 
+def test_the_lives_of_a_relation_are_told(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada"), person("Bob")])
+    keep("create_relations", relations=[{**link("Ada", "knows", "Bob"), "context": "school"}])
+    keep("end_relation", relation_id=1)
+    keep("create_relations", relations=[{**link("Ada", "knows", "Bob"), "context": "work"}])
+
+    (relation,) = keep("describe_entity", name="Ada", history=True)["relations"]
+    assert relation["context"] == "work"
+    (life,) = relation["earlier"]
+    assert life["from"] == relation["createdAt"] <= life["to"] and life["context"] == "school"
+    keep("end_relation", relation_id=1)
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+    keep("end_relation", relation_id=1)
+    (ended,) = keep("describe_entity", name="Bob", history=True)["endedRelations"]
+    assert [life.get("context") for life in ended["earlier"]] == ["school", "work"]
+    assert "earlier" not in keep("describe_entity", name="Ada", history=True, as_of="4")["relations"][0]
+    told = [line for call in keep("history", relation_id=1)["calls"] for line in call["did"]]
+    assert told[-3:] == [
+        'again true: Ada knows Bob (relation 1), context "work" (was "school")',
+        "ended Ada knows Bob (relation 1)",
+        "Ada knows Bob (relation 1)",
+    ]
+
+
 def test_an_ended_relation_can_be_created_again(keep: Caller) -> None:
     keep("create_entities", entities=[person("Ada"), person("Bob")])
     keep("create_relations", relations=[link("Ada", "knows", "Bob")])
@@ -204,6 +228,53 @@ def test_an_observation_can_supersede_another_by_id_or_by_text(keep: Caller) -> 
     assert "no active observation" in keep.refusal(
         "add_observations", name="Ada", observations=["x"], supersedes="lives in London"
     )
+
+
+def test_kind_and_supersedes_are_meant_whatever_the_shape_of_the_call(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "likes soup", "likes tea"), person("Bob", "likes rum")])
+
+    soup = [{"entityName": "Ada", "contents": ["likes no soup"]}]
+    answer = keep("add_observations", observations=soup, kind="decision", supersedes="likes soup")
+    assert answer == {"results": [{"entityName": "Ada", "addedObservations": ["likes no soup"]}]}
+    keep(
+        "add_observations",
+        observations=[
+            {"entityName": "Ada", "contents": ["likes coffee"], "supersedes": 2},
+            {"entityName": "Bob", "contents": ["likes gin"], "kind": "taste", "supersedes": "likes rum"},
+        ],
+        kind="drink",
+    )
+
+    assert keep("batch_get_entities", names=["Ada", "Bob"])["entities"] == [
+        person("Ada", "likes no soup", "likes coffee"),
+        person("Bob", "likes gin"),
+    ]
+    detail = keep("open_nodes", names=["Ada", "Bob"], detail=True)["entities"]
+    assert [seen["kind"] for one in detail for seen in one["observations"]] == ["decision", "drink", "taste"]
+
+
+def test_nothing_is_superseded_twice_by_one_call(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "a", "b", "c"), person("Bob")])
+    both = [{"entityName": "Ada", "contents": ["d"]}, {"entityName": "Bob", "contents": ["e"]}]
+    assert "whose" in keep.refusal("add_observations", observations=both, supersedes="a")
+
+    def replacing(*pairs: tuple[str, str]) -> str:
+        given = [{"entityName": "Ada", "contents": [new], "supersedes": old} for old, new in pairs]
+        return keep.refusal("add_observations", observations=given)
+
+    assert "no active observation" in replacing(("a", "x"), ("a", "y"))
+    assert "already" in replacing(("a", "c"), ("b", "c"))
+    assert "Nothing was given" in replacing(("a", "x"), ("b", "a"))
+
+
+def test_an_id_may_be_written_as_text(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada", "2", "born in 1815")])
+
+    keep("add_observations", name="Ada", observations=["born in 1816"], supersedes="2")
+    assert keep("get_entity", name="Ada") == person("Ada", "born in 1815", "born in 1816")
+    keep("add_observations", name="Ada", observations=["born in December 1815"], supersedes="2")
+
+    assert keep("get_entity", name="Ada") == person("Ada", "born in 1816", "born in December 1815")
 
 
 def test_what_is_known_already_can_supersede_what_it_replaces(keep: Caller) -> None:

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from mcp_memory import care
@@ -39,7 +40,7 @@ def test_nothing_is_nothing(call: Caller) -> None:
     report = call("consolidation_report")
 
     assert set(report["summary"].values()) == {0}
-    assert [report[key] for key in report if key != "summary"] == [[], [], [], []]
+    assert [report[key] for key in report if key not in ("summary", "note")] == [[], [], [], []]
 
 
 def test_what_is_new_or_archived_or_empty_is_not_stale(keep: Caller) -> None:
@@ -70,6 +71,40 @@ def test_what_a_search_showed_lately_is_not_stale(keep: Caller) -> None:
     keep.space.settle()
 
     assert stale(keep) == []
+
+
+OPENING: list[tuple[str, dict[str, Any]]] = [
+    ("open_nodes", {"names": ["Old"]}),
+    ("get_entity", {"name": "Old"}),
+    ("batch_get_entities", {"names": ["Old", "Nobody"]}),
+    ("describe_entity", {"name": "Old"}),
+    ("get_neighbors", {"name": "Old"}),
+    ("create_relations", {"relations": [{"from": "New", "to": "Old", "relationType": "knows"}]}),
+    ("add_reflection", {"target_type": "entity", "target_id": "Old", "content": "was it worth it?"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments"), OPENING)
+def test_what_was_opened_lately_is_not_stale_without_any_search(
+    database: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    space = open_space(database)
+    call = Caller(space)
+    restore(call, "Old", LONG_AGO)
+    call("create_entities", entities=[person("New", "a")])
+    assert stale(call) == ["Old"]
+
+    call(tool, **arguments)
+
+    assert stale(call) == []
+    space.close()
+    again = open_space(database)
+    assert stale(Caller(again)) == []
+    with apsw.Connection(str(database)) as tables:
+        named = "select name, access_count from entity_access join entities on id = entity_id where name = 'Old'"
+        assert tables.execute(named).fetchall() == [("Old", 1)]
+    assert [finding.text for finding in again.check()] == []
+    again.close()
 
 
 def test_a_stale_entity_is_told_with_its_use(keep: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,8 +150,7 @@ READERS: list[tuple[str, dict[str, Any]]] = [
     ("find_split_candidates", {}),
     ("find_duplicate_observations", {"entity_name": "Large"}),
     ("search_reflections", {"query": "sea"}),
-    ("describe_entity", {"name": "Large", "history": True}),
-]
+]  # describe_entity notes that somebody opened it
 
 
 def bytes_in(folder: Path) -> dict[str, str]:

@@ -120,6 +120,34 @@ def test_what_would_lose_double_or_invent_something_is_refused(call: Caller, spl
     assert "not found" in call.refusal("execute_entity_split", entity_name="X", approved_splits=[split("N", "a")])
 
 
+def test_no_entity_becomes_a_part_of_itself(call: Caller) -> None:
+    call("create_entities", entities=[person("Ada", "a", "b"), person("Whole")])
+    splits = [split("Whole", "a")]
+
+    refused = call.refusal(
+        "execute_entity_split", entity_name="Ada", approved_splits=splits, parent_entity_name="Whole"
+    )
+
+    assert "part of itself" in refused
+
+
+TOPICS = [f"{word} {what} {n}" for what in ("boats sail", "pianos sound") for n, word in enumerate("abcdefghijkl")]
+
+
+@pytest.mark.parametrize("name", ["Ada", "é" * 511])
+def test_a_proposal_can_be_carried_out_as_it_is(call: Caller, name: str) -> None:
+    call("create_entities", entities=[{"name": name, "entityType": "Person", "observations": TOPICS}])
+    first = call("propose_entity_split", entity_name=name)["proposal"]["suggested_splits"][0]
+    taken = person(first["name"], *first["observations"][:2])
+    call("create_entities", entities=[taken])
+
+    proposal = call("propose_entity_split", entity_name=name)["proposal"]
+
+    assert set(taken["observations"]) <= set(proposal["remaining"])
+    result = call("execute_entity_split", entity_name=name, approved_splits=proposal["suggested_splits"])["result"]
+    assert result["original_observations_remaining"] == len(proposal["remaining"])
+
+
 def test_a_second_split_the_same_is_refused(call: Caller) -> None:
     call("create_entities", entities=[person("Ada", "a", "b")])
     call("execute_entity_split", entity_name="Ada", approved_splits=[split("New", "a")])

@@ -164,8 +164,15 @@ def test_reflections_pass_to_what_is_left(keep: Caller, sqlite_space: Space) -> 
     keep("merge_entities", source="Old", target="New")
 
     thoughts = sqlite_space.graph().reflections.values()
-    assert [(one.target_id, one.content) for one in thoughts if one.target_type == "entity"] == [(2, "a friend")]
-    assert (2, "a long story", "warm") in [(one.target_id, one.content, one.mood) for one in thoughts]
+    assert [(one.id, one.target_id, one.content, one.mood) for one in thoughts] == [
+        (1, 2, "a friend", None),
+        (2, 2, "a long story", "warm"),
+    ]
+    found, *others = keep("search_reflections", query="story")["results"]
+    assert "a long story" not in [one["content"] for one in others]
+    assert found["target"] == "New -> Bob (knows)"
+    keep("undo")
+    assert [one.target_id for one in sqlite_space.graph().reflections.values()] == [1, 1]
 
 
 def test_a_placeholder_is_passed_on(call: Caller) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from mcp_memory.assembly import open_space
-from mcp_memory.curation.duplicates import Match, matches
+from mcp_memory.curation.duplicates import Found, compare
 from mcp_memory.embedding.numerics import has_numpy
 from tests.conftest import Caller, Refused
 from tests.tools.test_semantic import ask, told  # noqa: F401  (told is a fixture)
@@ -114,11 +114,11 @@ WORDS = some.lists(some.sampled_from("cat dog mat sleeps warm on the red blue ta
 def test_duplicates_by_words_are_the_same_without_numpy(texts: list[str], contained: float, since: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mcp_memory.curation.duplicates.has_numpy", lambda: False)
-        without = matches(texts, None, contained=contained, since=since)
-    with_it = matches(texts, None, contained=contained, since=since)
+        without = compare(texts, None, contained=contained, since=since)
+    with_it = compare(texts, None, contained=contained, since=since)
 
     assert _rounded(with_it) == _rounded(without)
 
 
-def _rounded(found: list[Match]) -> set[Match]:
-    return {match._replace(score=round(match.score, 5)) for match in found}
+def _rounded(found: Found) -> Found:
+    return found._replace(best=[match._replace(score=round(match.score, 5)) for match in found.best])

@@ -12,7 +12,6 @@ import pytest
 
 from mcp_memory import care
 from mcp_memory.assembly import desk_for
-from mcp_memory.changes import ObservationFlagged, Plan
 from mcp_memory.curation import duplicates, topics
 from mcp_memory.settings import Settings
 from mcp_memory.wire import Offer, Session
@@ -262,10 +261,10 @@ def test_consolidation_report_lists_what_is_flagged_and_what_is_stale(wire: Wire
     wire.space.clock = lambda: "2020-01-01 00:00:00"
     wire.create("Old Experiment", "Generic", "one", "two", "three")
     wire.space.clock = today
-    wire.create("My Project", "Generic", "Deployed on Vercel")
-    entity = wire.space.graph()["My Project"]
-    flag = ObservationFlagged(entity.id, entity.observations[0].id, 1)
-    wire.space.commit(lambda _: Plan([flag]))
+    wire.create(
+        "My Project", "Generic", "Deployed on Vercel since March, under a domain of its own", "Deployed on Vercel"
+    )
+    assert wire.space.caretaker is not None and wire.space.caretaker.hurry(60)
 
     report = wire.ask("consolidation_report", '{"stale_days": 90}')
 
@@ -416,14 +415,14 @@ def test_a_report_that_waits_for_flags_keeps_no_ping_waiting(wire: Wire, monkeyp
     caretaker = wire.space.caretaker
     assert caretaker is not None and caretaker.hurry(60)
     begun, go_on = threading.Event(), threading.Event()
-    really = duplicates.matches
+    really = duplicates.Said.alike
 
     def slow(*arguments: Any, **more: Any) -> Any:
         begun.set()
         assert go_on.wait(60)
         return really(*arguments, **more)
 
-    monkeypatch.setattr(duplicates, "matches", slow)
+    monkeypatch.setattr(duplicates.Said, "alike", slow)
     monkeypatch.setattr(care, "REPORT_SECONDS", 60)
     wire.ask("add_observations", {"name": "Ada", "observations": ["Ada likes tea"]})
     wire.sent.clear()

@@ -43,10 +43,12 @@ class Curator(NamedTuple):
     # How near in meaning (cosine) to a question these reflections are; of those that have a vector.
     nearness: Callable[[str, Sequence[int]], Mapping[int, float]]
     uses: Callable[[], Mapping[str, Use]]  # what was shown or opened, by name of entity
-    missing: Callable[[], str]  # why some vectors are not there, and what to do about it
+    # Why some vectors are not there, and what to do about it; given what was done without them.
+    missing: Callable[[str], str]
     # Up to which observation duplicates were looked for; those behind it will be flagged later. May wait a little.
-    examined: Callable[[], int]
+    examined: Callable[[], float]
     now: Callable[[], float]
+    name_once: Callable[[int], str | None]  # what an entity that is gone was called, where that is known
 
     def passing(self) -> Iterator[Entity]:
         """Every entity, in order of creation, each to be looked at and let go: who waits for the graph gets it after

@@ -1,12 +1,15 @@
 """Which observations of one entity say the same: by meaning (cosine) or because one holds the other's words.
 
 The law: a match is a marker for somebody to look at; nothing is merged or dropped because of it. Comparing is a
-product of matrices, never a loop over pairs; where there is no numpy, only pairs that share a word are looked at."""
+product of matrices, never a loop over pairs, and takes memory for the texts and not for the pairs; where there is
+no numpy, only pairs that share a word are looked at."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_memory.embedding.numerics import has_numpy, numpy
@@ -23,6 +26,10 @@ SAME_OF_MODEL = {"universal-sentence-encoder-multilingual-3": 0.80}
 COSINE, CONTAINMENT = "cosine", "containment"
 # Rows compared at a time: what comparing takes in memory grows with the observations, not with their square.
 BLOCK = 256
+# A threshold that is met exactly is met, whatever float32 makes of it.
+GRACE = 1e-6
+# One answer never lists more pairs than this, the best first; nor more observations of one cluster, and of all.
+MOST_PAIRS, MOST_OF_ONE, MOST_OF_ALL = 200, 50, 500
 # Words that turn a sentence into its opposite.
 NEGATIONS = frozenset("no not never without nor isn aren wasn doesn don didn ya sin nunca jamas tampoco ni".split())
 
@@ -45,7 +52,106 @@ def on_scale(cosines: Floats, model: str) -> Floats:
     return positive
 
 
-def matches(
+class Alike(NamedTuple):
+    """Which of the texts before it are like one text: their places, how much, and whether by meaning. Columns of
+    numpy, or lists where there is none: of a thousand runs of the same job half a million pairs are alike."""
+
+    row: int
+    places: Any
+    scores: Any
+    by_meaning: Any
+
+
+class Said:
+    """Texts in order, read once to be compared: who says which word, and the vector of each where there are some.
+
+    A row of NaN is a text whose vector is not there: it is compared by its words only."""
+
+    def __init__(self, model: str = "") -> None:
+        self.texts: list[str] = []
+        self._model = model
+        self._sizes = array("q")
+        self._counts = array("q")  # of different words
+        self._sayers: defaultdict[str, array[int]] = defaultdict(partial(array, "i"))
+        self._vectors: Floats | None = None
+
+    @property
+    def has_vectors(self) -> bool:
+        return self._vectors is not None
+
+    def add(self, texts: Sequence[str], vectors: Floats | None = None) -> None:
+        """More of them, behind those that are there. Once with vectors, always with vectors."""
+        for row, text in enumerate(texts, len(self.texts)):
+            said = frozenset(words(text))
+            self._sizes.append(len(text))
+            self._counts.append(len(said))
+            for word in said:
+                self._sayers[word].append(row)
+        self.texts += texts
+        if vectors is not None:
+            self._vectors = vectors if self._vectors is None else numpy().concatenate((self._vectors, vectors))
+
+    def alike(self, rows: Sequence[int], same: float = SAME, contained: float = CONTAINED) -> Iterator[Alike]:
+        """Each of these texts, in order, compared with those that stand before it."""
+        if not has_numpy():
+            yield from (self._plainly(row, contained) for row in rows)
+            return
+        np = numpy()
+        for start in range(0, len(rows), BLOCK):
+            lot = list(rows[start : start + BLOCK])
+            if self._vectors is None:
+                cosines = np.full((len(lot), max(lot)), np.nan, np.float32)
+            else:
+                cosines = on_scale(self._vectors[lot] @ self._vectors[: max(lot)].T, self._model)
+            for row, near in zip(lot, cosines, strict=True):
+                with np.errstate(invalid="ignore"):  # a comparison with NaN is no match
+                    yield self._compared(row, np.minimum(near[:row], 1), same, contained)
+
+    def _compared(self, row: int, cosines: Floats, same: float, contained: float) -> Alike:
+        np = numpy()
+        by_meaning = cosines >= same - GRACE
+        share = self._share(row)
+        places = np.flatnonzero(by_meaning if share is None else by_meaning | (share >= contained - GRACE))
+        means = by_meaning[places]
+        scores = cosines[places] if share is None else np.where(means, cosines[places], share[places])
+        return Alike(row, places, scores, means)
+
+    def _share(self, row: int) -> Any:
+        """How much of the shorter text's words it has in common with each before it; 0 where neither is at least
+        twice as long, None where that is so of all."""
+        np = numpy()
+        own, others = self._sizes[row], np.frombuffer(self._sizes, np.int64, row)
+        is_longer = np.maximum(own, others) >= LONGER * np.maximum(np.minimum(own, others), 1)
+        sayers = [np.frombuffer(self._sayers[word], np.int32) for word in frozenset(words(self.texts[row]))]
+        if not sayers or not is_longer.any():
+            return None
+        shared = np.bincount(np.concatenate(sayers), minlength=row)[:row]
+        of_shorter = np.where(own < others, self._counts[row], np.frombuffer(self._counts, np.int64, row))
+        return np.where(is_longer & (of_shorter > 0), shared / np.maximum(of_shorter, 1), 0)
+
+    def _plainly(self, row: int, contained: float) -> Alike:
+        """What `_compared` finds by words, without a column."""
+        own = frozenset(words(self.texts[row]))
+        shared = Counter(other for word in own for other in self._sayers[word] if other < row)
+        places, scores = [], []
+        for one, common in sorted(shared.items()):
+            shorter, longer = sorted((one, row), key=lambda place: self._sizes[place])
+            share = common / self._counts[shorter]
+            if self._sizes[longer] >= LONGER * self._sizes[shorter] and share >= contained - GRACE:
+                places.append(one)
+                scores.append(share)
+        return Alike(row, places, scores, [False] * len(places))
+
+
+class Found(NamedTuple):
+    """How many pairs are alike, the best of them, and what is alike directly or by way of others."""
+
+    total: int
+    best: list[Match]
+    clusters: list[list[int]]
+
+
+def compare(
     texts: Sequence[str],
     vectors: Floats | None,
     *,
@@ -53,108 +159,86 @@ def matches(
     same: float = SAME,
     contained: float = CONTAINED,
     since: int = 0,
-) -> list[Match]:
-    """The pairs that are alike and of which the later one stands at `since` or behind it, best first.
-
-    A row of NaN is a text whose vector is not there: it is compared by its words only."""
-    if vectors is None and not has_numpy():
-        return _best_first(_by_words(texts, contained, since))
-    found = [
-        match
-        for start in range(since, len(texts), BLOCK)
-        for match in _in_block(texts, vectors, range(start, min(start + BLOCK, len(texts))), model, same, contained)
-    ]
-    return _best_first(found)
-
-
-def _best_first(found: Iterable[Match]) -> list[Match]:
-    return sorted(found, key=lambda match: (-match.score, match.one, match.other))
+) -> Found:
+    """Every text at `since` or behind it with all before it."""
+    said = Said(model)
+    said.add(texts, vectors)
+    total, best, groups = 0, Best(), Groups(len(texts))
+    for alike in said.alike(range(since, len(texts)), same, contained):
+        if len(alike.places):
+            total += len(alike.places)
+            best.take(alike)
+            groups.join(alike.row, alike.places)
+    return Found(total, best.matches(), groups.listed())
 
 
-def _by_words(texts: Sequence[str], contained: float, since: int) -> Iterator[Match]:
-    """What `_containment` finds, without a matrix."""
-    said = [frozenset(words(text)) for text in texts]
-    sayers: dict[str, list[int]] = {}
-    for row, each in enumerate(said):
-        shared = Counter(other for word in each for other in sayers.get(word, ())) if row >= since else Counter()
-        for one, common in sorted(shared.items()):
-            shorter, longer = sorted((one, row), key=lambda place: len(texts[place]))
-            share = common / len(said[shorter])
-            if len(texts[longer]) >= LONGER * len(texts[shorter]) and share >= contained - 1e-6:
-                yield Match(one, row, share, CONTAINMENT)
-        for word in each:
-            sayers.setdefault(word, []).append(row)
+class Best:
+    """The best pairs of all that come by: no more of them are kept than are told."""
+
+    def __init__(self) -> None:
+        self._kept: list[Match] = []
+        self._least = -1.0  # once there are enough: what a pair must beat
+
+    def take(self, alike: Alike) -> None:
+        row, places, scores, means = alike
+        if has_numpy():
+            # Of two that are as good the earlier one counts, so that what merely equals the last is too late.
+            top = numpy().flatnonzero(scores > self._least)
+            if len(top) > MOST_PAIRS:
+                top = top[numpy().argsort(-scores[top], kind="stable")[:MOST_PAIRS]]
+            places, scores, means = places[top].tolist(), scores[top].tolist(), means[top].tolist()
+        self._kept += (
+            Match(one, row, score, COSINE if is_meant else CONTAINMENT)
+            for one, score, is_meant in zip(places, scores, means, strict=True)
+        )
+        if len(self._kept) > 20 * MOST_PAIRS:
+            self._kept = self.matches()
+            self._least = self._kept[-1].score
+
+    def matches(self) -> list[Match]:
+        return sorted(self._kept, key=lambda match: (-match.score, match.other, match.one))[:MOST_PAIRS]
 
 
-def _in_block(
-    texts: Sequence[str], vectors: Floats | None, rows: range, model: str, same: float, contained: float
-) -> Iterator[Match]:
-    np = numpy()
-    earlier = rows.stop
-    share = _containment(texts, rows)
-    cosines = np.full((len(rows), earlier), np.nan, dtype=np.float32)
-    if vectors is not None:
-        cosines = on_scale(vectors[rows.start : rows.stop] @ vectors[:earlier].T, model)
-    with np.errstate(invalid="ignore"):  # a comparison with NaN is no match
-        # A millionth of grace: a threshold that is met exactly is met, whatever float32 makes of it.
-        by_meaning = cosines >= same - 1e-6
-        alike = by_meaning | (share >= contained - 1e-6)
-    alike &= np.arange(earlier)[None, :] < np.arange(rows.start, rows.stop)[:, None]
-    for row, one in zip(*(places.tolist() for places in np.nonzero(alike)), strict=True):
-        other = rows.start + row
-        if by_meaning[row, one]:
-            yield Match(one, other, min(float(cosines[row, one]), 1.0), COSINE)
+class Groups:
+    """Union-find over texts in order. A text keeps the number of the group it came into; groups that turn out to be
+    one point at the first of them."""
+
+    def __init__(self, size: int) -> None:
+        self._number: Any = numpy().arange(size) if has_numpy() else list(range(size))
+        self._is_inside: Any = numpy().zeros(size, bool) if has_numpy() else [False] * size
+        self._above: dict[int, int] = {}
+
+    def join(self, row: int, places: Any) -> None:
+        """This text is like those before it at these places."""
+        self._is_inside[row] = True
+        if has_numpy():
+            self._is_inside[places] = True
+            numbers = numpy().unique(self._number[places]).tolist()
         else:
-            yield Match(one, other, float(share[row, one]), CONTAINMENT)
+            for one in places:
+                self._is_inside[one] = True
+            numbers = {self._number[one] for one in places}
+        heads = {self._head_of(number) for number in numbers}
+        first = min(heads)
+        self._above |= dict.fromkeys(heads, first)
+        self._number[row] = first
 
+    def _head_of(self, number: int) -> int:
+        while (above := self._above.get(number, number)) != number:
+            self._above[number] = number = self._above.get(above, above)
+        return number
 
-def _containment(texts: Sequence[str], rows: range) -> Any:
-    """How much of the shorter text's words each pair shares; 0 where neither is at least twice as long."""
-    np = numpy()
-    said = [frozenset(words(text)) for text in texts[: rows.stop]]
-    # Only words of this block can be shared with it.
-    places: dict[str, int] = {}
-    for each in said[rows.start :]:
-        for word in each:
-            places.setdefault(word, len(places))
-    table = np.zeros((rows.stop, len(places)), dtype=np.float32)
-    for row, each in enumerate(said):
-        table[row, [places[word] for word in each if word in places]] = 1
-    shared = table[rows.start :] @ table.T
-    lengths = np.array([len(text) for text in texts[: rows.stop]], dtype=np.float32)
-    counts = np.array([len(each) for each in said], dtype=np.float32)
-    own, others = lengths[rows.start :, None], lengths[None, :]
-    of_shorter = np.where(own < others, counts[rows.start :, None], counts[None, :])
-    is_longer = np.maximum(own, others) >= LONGER * np.maximum(np.minimum(own, others), 1)
-    return np.where(is_longer & (of_shorter > 0), shared / np.maximum(of_shorter, 1), 0)
-
-
-def clusters(found: Sequence[Match]) -> list[list[int]]:
-    """What is alike, directly or by way of others, in order; each text once."""
-    head: dict[int, int] = {}
-
-    def head_of(row: int) -> int:
-        while (above := head.setdefault(row, row)) != row:
-            head[row] = row = head[above]
-        return row
-
-    for match in found:
-        one, other = sorted((head_of(match.one), head_of(match.other)))
-        head[other] = one
-    groups: dict[int, list[int]] = {}
-    for row in sorted(head):
-        groups.setdefault(head_of(row), []).append(row)
-    return list(groups.values())
-
-
-# One answer never lists more pairs than this, the best first; the clusters hold everything.
-MOST_PAIRS = 200
+    def listed(self) -> list[list[int]]:
+        groups: dict[int, list[int]] = {}
+        for row in (row for row, is_inside in enumerate(self._is_inside) if is_inside):
+            groups.setdefault(self._head_of(int(self._number[row])), []).append(row)
+        return list(groups.values())
 
 
 def told_pairs(texts: Sequence[str], ids: Sequence[int], found: Sequence[Match]) -> list[dict[str, Any]]:
     """The pairs as documented, with the ids that supersede or delete one of them."""
     told = []
-    for match in found[:MOST_PAIRS]:
+    for match in found:
         one, other = texts[match.one], texts[match.other]
         pair: dict[str, Any] = {
             "obs_text_a": one,
@@ -167,6 +251,22 @@ def told_pairs(texts: Sequence[str], ids: Sequence[int], found: Sequence[Match])
         differs = difference(one, other)
         told.append({**pair, "differs": differs} if differs else pair)
     return told
+
+
+def told_clusters(
+    texts: Sequence[str], ids: Sequence[int], flags: Sequence[int], clusters: Sequence[list[int]]
+) -> tuple[list[dict[str, Any]], bool]:
+    """The clusters as documented; of large ones the beginning. Was anything left out?"""
+    told: list[dict[str, Any]] = []
+    left, is_cut = MOST_OF_ALL, False
+    for rows in clusters:
+        shown = rows[: min(MOST_OF_ONE, left)]
+        if len(shown) > 1:
+            seen = [{"observation_id": ids[row], "content": texts[row], "similarity_flag": flags[row]} for row in shown]
+            told.append({"observations": seen, "size": len(rows)})
+        left -= len(shown)
+        is_cut = is_cut or len(shown) < len(rows)
+    return told, is_cut
 
 
 def difference(one: str, other: str) -> str | None:

@@ -8,7 +8,7 @@ from mcp_memory.changes import (
     AnyChange,
     ObservationsDeleted,
     ObservationsMoved,
-    ReflectionRestored,
+    ReflectionReverted,
     RelationRepointed,
     RelationRevived,
 )
@@ -92,10 +92,7 @@ class Joining:
 
     def _keep_reflections(self) -> None:
         """What was thought about a dropped relation is thought about the one that says the same."""
-        on_relations = [one for one in self.graph.reflections.values() if one.target_type == "relation"]
-        next_id = self.graph.next_reflection
-        for thought in on_relations:
-            if thought.target_id in self._merged:
-                heir = self._merged[thought.target_id]
-                self.changes.append(ReflectionRestored(replace(thought, id=next_id, target_id=heir)))
-                next_id += 1
+        for thought in self.graph.reflections.values():
+            heir = self._merged.get(thought.target_id or 0) if thought.target_type == "relation" else None
+            if heir is not None:
+                self.changes.append(ReflectionReverted(replace(thought, target_id=heir)))

@@ -5,6 +5,7 @@ One pass over the entities, and nothing is changed: somebody reads the report an
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,7 +57,7 @@ def survey(
     uses: Mapping[str, Use],
     now: float,
     stale_days: float,
-    examined: int,
+    examined: float,
 ) -> Survey:
     """Look at every entity once. `examined`: the last observation that was compared with those before it."""
     found = Survey()
@@ -91,9 +92,10 @@ def survey(
 
 def pending_in(active: Sequence[Observation], examined: float) -> int:
     """How many of an entity's observations may still get a flag."""
-    if len(active) < 2 or active[-1].id <= examined:
+    if len(active) < 2:
         return 0
-    return sum(seen.id > examined for seen in active)
+    # From the end: they stand in order, and of an entity that has grown only the last are new.
+    return sum(1 for _ in takewhile(lambda seen: seen.id > examined, reversed(active)))
 
 
 def _days_since(one: Stale) -> int:

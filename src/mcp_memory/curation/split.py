@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcp_memory.curation.topics import Topics
-from mcp_memory.facts import BadInput
+from mcp_memory.facts import NAME_BYTES, BadInput
 from mcp_memory.pace import reached
 
 if TYPE_CHECKING:
@@ -107,12 +107,22 @@ def analysed(large: Sequence[Grown], curator: Curator, done: int = 0) -> list[An
     return found
 
 
-def proposal(analysis: Analysis) -> dict[str, Any] | None:
-    """A split as execute_entity_split takes it; None where none is needed."""
+def proposal(analysis: Analysis, known: Callable[[str], Collection[str]]) -> dict[str, Any] | None:
+    """A split as execute_entity_split takes it; None where none is needed. `known`: what an entity of a name knows
+    already, which cannot move there again."""
     if not analysis.needs_split:
         return None
     one = analysis.of
-    children = [(f"{one.name} - {topic.name}", topic.rows) for topic in analysis.topics.named(one.texts)]
+    children = []
+    for topic in analysis.topics.named(one.texts):
+        name = _child(one.name, topic.name)
+        doubled = set(known(name))
+        rows = [row for row in topic.rows if one.texts[row] not in doubled]
+        if rows:
+            children.append((name, rows))
+    if not children:
+        return None
+    moving = {row for _, rows in children for row in rows}
     return {
         "original_entity": {"name": one.name, "entity_type": one.entity_type},
         "suggested_splits": [
@@ -130,8 +140,14 @@ def proposal(analysis: Analysis) -> dict[str, Any] | None:
             "split_score": one.score,
             "num_topics": len(children),
         },
-        "remaining": analysis.texts(analysis.topics.rest),
+        "remaining": [text for row, text in enumerate(one.texts) if row not in moving],
     }
+
+
+def _child(parent: str, topic: str) -> str:
+    """A name for a part that no tool refuses: of a very long one its beginning."""
+    room = NAME_BYTES - len(f" - {topic}".encode())
+    return f"{parent.encode()[: max(room, 0)].decode(errors='ignore')} - {topic}"
 
 
 def moving(graph: Graph, original: Entity, splits: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[int, list[int]]]:

@@ -59,6 +59,7 @@ class Images:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._entities: dict[int, Entity] = {}
+        self._seen: dict[int, dict[int, Observation]] = {}  # of entities that were asked for single observations
         self._observations: dict[int, tuple[int, Observation]] = {}
         self._relations: dict[int, Relation] = {}
         self._reflections: dict[int, Reflection] = {}
@@ -75,11 +76,13 @@ class Images:
             self._entities[entity_id] = replace(entity, observations=[])
         return entity
 
-    def observations(self, entity_id: int, wanted: Callable[[Observation], bool]) -> None:
+    def observations(self, entity_id: int, wanted: Iterable[int]) -> None:
+        """Take these observations of an entity, of which a call may name thousands one by one."""
         entity = self.entity(entity_id)
-        for seen in () if entity is None else entity.observations:
-            if wanted(seen):
-                self._observations[seen.id] = (entity_id, seen)
+        seen = self._seen.get(entity_id)
+        if seen is None:
+            seen = self._seen[entity_id] = {} if entity is None else {one.id: one for one in entity.observations}
+        self._observations |= {one: (entity_id, seen[one]) for one in wanted if one in seen}
 
     def relation(self, relation_id: int) -> None:
         relation = self._graph.relations.get(relation_id)
@@ -112,24 +115,16 @@ class Images:
         for reflection in self._graph.reflections_on(change.id):
             self._reflections[reflection.id] = reflection
 
-    def _superseded(self, change: ObservationSuperseded) -> None:
-        self.observations(change.entity, lambda seen: seen.id in (change.id, change.by))
-
     def _unobserved(self, change: ObservationsDeleted) -> None:
         gone = set(change.ids)
+        entity = self.entity(change.entity)
         # What superseded one of these will not know any more what it superseded.
-        self.observations(change.entity, lambda seen: seen.id in gone or seen.supersedes in gone)
+        heirs = [] if entity is None else [seen.id for seen in entity.observations if seen.supersedes in gone]
+        self.observations(change.entity, [*change.ids, *heirs])
 
     def _moved(self, change: ObservationsMoved) -> None:
-        moving = set(change.ids)
-        self.observations(change.source, lambda seen: seen.id in moving)
+        self.observations(change.source, change.ids)
         self.entity(change.target)
-
-    def _seen(self, change: ObservationFlagged) -> None:
-        self.observations(change.entity, lambda seen: seen.id == change.id)
-
-    def _reverted(self, change: ObservationReverted) -> None:
-        self.observations(change.entity, lambda seen: seen.id == change.fact.id)
 
 
 LOOK: dict[type[AnyChange], Callable[[Images, Any], object]] = {
@@ -138,11 +133,11 @@ LOOK: dict[type[AnyChange], Callable[[Images, Any], object]] = {
     EntityReverted: lambda images, change: images.entity(change.id),
     EntityAbsorbed: Images._absorbed,
     ObservationsAdded: lambda images, change: images.entity(change.entity),
-    ObservationSuperseded: Images._superseded,
+    ObservationSuperseded: lambda images, change: images.observations(change.entity, (change.id, change.by)),
     ObservationsDeleted: Images._unobserved,
     ObservationsMoved: Images._moved,
-    ObservationFlagged: Images._seen,
-    ObservationReverted: Images._reverted,
+    ObservationFlagged: lambda images, change: images.observations(change.entity, (change.id,)),
+    ObservationReverted: lambda images, change: images.observations(change.entity, (change.fact.id,)),
     RelationEnded: lambda images, change: images.relation(change.id),
     RelationRevived: lambda images, change: images.relation(change.id),
     RelationRepointed: lambda images, change: images.relation(change.id),

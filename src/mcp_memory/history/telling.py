@@ -209,6 +209,14 @@ class Telling:
     def _related(self, change: RelationCreated) -> str:
         return self._link(change.id)
 
+    def _revived(self, change: RelationRevived) -> str:
+        old = self._relations.get(change.id)
+        told = f"again true: {self._link(change.id)}"
+        if change.context is None or (old is not None and old.context == change.context):
+            return told
+        was = f" (was {self._quoted(old.context)})" if old is not None and old.context else ""
+        return f"{told}, context {self._quoted(change.context)}{was}"
+
     def _reflected(self, change: ReflectionAdded) -> str:
         told = Reflection(
             change.id, change.target_type, change.target_id, change.author, change.content, change.mood, ""
@@ -235,7 +243,7 @@ TELL: dict[type[AnyChange], Callable[[Telling, Any], str]] = {
     ObservationReverted: Telling._observation_reverted,
     RelationCreated: Telling._related,
     RelationEnded: lambda telling, change: f"ended {telling._link(change.id)}",
-    RelationRevived: lambda telling, change: f"again true: {telling._link(change.id)}",
+    RelationRevived: Telling._revived,
     RelationRepointed: lambda telling, change: (
         f"{telling._link(change.id)} now joins {telling.name(change.source)} and {telling.name(change.target)}"
     ),
@@ -244,7 +252,7 @@ TELL: dict[type[AnyChange], Callable[[Telling, Any], str]] = {
     RelationReverted: lambda telling, change: f"again as it was: {telling._link(change.fact.id, change.fact)}",
     ReflectionAdded: Telling._reflected,
     ReflectionRestored: lambda telling, change: telling._reflection(change.fact, "restored the reflection"),
-    ReflectionReverted: lambda telling, change: telling._reflection(change.fact, "again as it was: the reflection"),
+    ReflectionReverted: lambda telling, change: telling._reflection(change.fact, "the reflection is now one"),
     ReflectionDeleted: lambda telling, change: telling._reflection(
         telling._reflections.get(change.id), "deleted the reflection"
     ),

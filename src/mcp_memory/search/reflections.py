@@ -16,7 +16,6 @@ from mcp_memory.search.stopwords import STOP_WORDS
 from mcp_memory.search.times import seconds_of
 
 if TYPE_CHECKING:
-    from mcp_memory.curation.curator import Curator
     from mcp_memory.facts import Reflection
 
 RRF_K = 60
@@ -72,25 +71,26 @@ class ReflectionIndex:
 
 
 def best(
-    query: str, wanted: Sequence[Reflection], said: dict[int, tuple[float, float]], curator: Curator, limit: int
+    wanted: Sequence[Reflection],
+    said: dict[int, tuple[float, float]],
+    near: dict[int, float],
+    now: float,
+    limit: int,
 ) -> list[tuple[Reflection, float]]:
-    """The reflections that fit a query, each with its score, best first. `said`: what their words say of it."""
-    near: dict[int, float] = {}
-    if wanted and query.strip():
-        found = curator.nearness(query, [one.id for one in wanted])
-        near = {one: max(cosine, 0.0) for one, cosine in found.items()}
+    """The reflections that fit a query, each with its score, best first. `said`: what their words say of it, `near`:
+    what their meaning does, where there is a model."""
     ranks: dict[int, float] = {}
     lists = [sorted(said, key=lambda one: -said[one][0]), sorted(near, key=lambda one: -near[one])]
     for ordered in lists:
         for place, one in enumerate(ordered, 1):
             ranks[one] = ranks.get(one, 0.0) + 1 / (RRF_K + place)
-    # 1 for what stands first in every list there is.
-    highest = sum(1 / (RRF_K + 1) for ordered in lists if ordered) or 1.0
-    now, constants = curator.now(), Constants()
+    # 1 for what stands first in every list there could be: whose words nobody says is half unknown.
+    highest = (2 if near else 1) / (RRF_K + 1)
+    constants = Constants()
     scored = []
     for thought in wanted:
         if thought.id in ranks:
-            close = max(near.get(thought.id, 0.0), said.get(thought.id, (0.0, 0.0))[1])
+            close = max(near.get(thought.id, 0.0), 0.0, said.get(thought.id, (0.0, 0.0))[1])
             age = decay(seconds_of(thought.created_at), now, constants.temporal_floor, constants)
             scored.append((thought, (ranks[thought.id] / highest + close) / 2 * age))
     scored.sort(key=lambda pair: (-pair[1], -pair[0].id))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -17,7 +17,6 @@ from mcp_memory.facts import MemoryFault
 from mcp_memory.search.habits import Credit, Ending, Habits, Note, Search
 from mcp_memory.search.limbic import Candidate, Constants, Ranked, Use, constants_in, rank
 from mcp_memory.search.routing import SHARES, route
-from mcp_memory.search.uses import USES
 
 log = logging.getLogger("mcp_memory")
 
@@ -79,6 +78,9 @@ class UsageHome(Protocol):
 
     def constants(self) -> dict[str, str]:
         """The metadata among which tuned constants stand."""
+
+    def opened(self, counts: Mapping[str, int], at: float) -> None:
+        """Count these as accessed, which alters no ranking."""
 
     def write(self, notes: Notes, most_events: int) -> bool:
         """Keep these, all or nothing, and give logged searches their ids. Did others write since `load`?"""
@@ -188,19 +190,15 @@ class Usage:
             self._wake()
         return search
 
-    def saw(self, tool: Any, values: tuple[Any, ...], origin: str) -> None:
-        """A tool was called and succeeded. Of those that use what a search served, that is noted."""
-        names_in = USES.get(tool.name)
-        if names_in is not None and self.is_listening():
-            given = {name: value for (name, _, _), value in zip(tool.parameters, values, strict=True)}
-            self.used(names_in(given), origin)
-
     def is_listening(self) -> bool:
         """Was anything searched lately?"""
         return self._clock() < self._listening_until
 
-    def used(self, names: Iterable[str], origin: str = "") -> None:
-        """Credit what a search of this origin served a short while ago."""
+    def used(self, names: Iterable[str], origin: str = "") -> list[str]:
+        """Credit what a search of this origin served a short while ago; the others."""
+        names = list(names)
+        if not self.is_listening():
+            return names
         now = self._clock()
         with self._lock:
             recent = [search for search in self._recent.get(origin, ()) if now - search.at < SOON]
@@ -212,6 +210,12 @@ class Usage:
                 self._waiting += fresh
         if fresh and self._is_kept:
             self._wake()
+        credited = {credit.name for credit in fresh}
+        return [name for name in names if name not in credited]
+
+    def opened(self, counts: Mapping[str, int], at: float) -> None:
+        """Write down that these were opened, so often each."""
+        self._home.opened(counts, at)
 
     def ended(self, endings: Sequence[Ending]) -> None:
         """These entities are no more."""

@@ -25,6 +25,11 @@ def _created(given: Given) -> list[str]:
     return [entity.name for entity in given["entities"]]
 
 
+def _reflected_on(given: Given) -> list[str]:
+    target = given["target_id"]
+    return [target] if given["target_type"] == "entity" and isinstance(target, str) else []
+
+
 # What counts as use, and of which entities: opening them, adding to them, relating them, looking around them.
 USES: dict[str, Callable[[Given], list[str]]] = {
     "open_nodes": _several,
@@ -35,5 +40,9 @@ USES: dict[str, Callable[[Given], list[str]]] = {
     "add_observations": _extended,
     "create_entities": _created,
     "upsert_entities": _created,
+    "add_reflection": _reflected_on,
     "create_relations": lambda given: [end for link in given["relations"] for end in (link.source, link.target)],
 }
+
+# Of these the entity itself tells when: it was changed.
+DATED = {"add_observations", "create_entities", "upsert_entities"}

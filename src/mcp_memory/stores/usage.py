@@ -5,7 +5,7 @@ only, and a file beside (`<file>-usage`) may be deleted at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,6 +71,14 @@ class KeptUsage:
     def constants(self) -> dict[str, str]:
         with self._place.reading() as connection:
             return {} if connection is None else usage.metadata(connection)
+
+    def opened(self, counts: Mapping[str, int], at: float) -> None:
+        is_same = self.is_same()
+        with self._place.writing() as connection:
+            self._place.bring(connection, list(counts))
+            usage.opened(connection, counts, at)
+        if is_same:
+            self._mark = self._place.mark()
 
     def write(self, notes: Notes, most_events: int) -> bool:
         names = [row.candidate.name for search in notes.searches for row in search.rows]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mcp_memory.changes import AnyChange, EntityAltered, EntityCreated, ObservationsAdded
+from mcp_memory.changes import AnyChange, EntityAltered, EntityCreated, ObservationsAdded, ObservationSuperseded
 from mcp_memory.facts import ACTIVE, GENERIC_KIND, GENERIC_TYPE, PLACEHOLDER, Entity
 from mcp_memory.graph import Graph
 
@@ -20,6 +20,7 @@ class Draft:
         self._next_entity = graph.next_entity
         self._next_observation = graph.next_observation
         self.ids: dict[str, int] = {}  # of entities created by this plan
+        self.replaced: dict[int, int] = {}  # observations that this plan supersedes, and by which
         self._texts: dict[str, dict[str, None]] = {}  # what is believed of entities this plan has looked at
         self._altered: dict[str, tuple[str, str]] = {}  # type and status of entities this plan has altered
 
@@ -85,6 +86,11 @@ class Draft:
             entity_id = self.ids.get(name) or self.graph[name].id
             self.changes.append(ObservationsAdded(entity_id, first, fresh, kind))
         return fresh, first
+
+    def supersede(self, entity_id: int, old: int, by: int) -> None:
+        """One observation takes the place of another."""
+        self.replaced[old] = by
+        self.changes.append(ObservationSuperseded(entity_id, old, by))
 
     def alter(self, name: str, entity_type: str | None, status: str | None) -> None:
         """Another type or status, where one is given and differs from what this plan has made of it so far."""

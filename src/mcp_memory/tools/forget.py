@@ -64,22 +64,28 @@ def delete_observations(
     """Delete observations by their exact text; the entity stays. For one entity give name and observations, for
     several deletions: [{entityName, observations}]."""
     if deletions is not None:
-        changes = [
-            change
-            for deletion in deletions
-            for change in _unobserved(graph[deletion.entity_name], deletion.observations)
-        ]
-        return Plan(changes, {"success": True, "message": "Observations deleted successfully"})
+        going = [_unobserved(graph[deletion.entity_name], deletion.observations) for deletion in deletions]
+        changes = [change for some, _ in going for change in some]
+        told = _history(sum(count for _, count in going))
+        return Plan(changes, {"success": True, "message": "Observations deleted successfully", **told})
     if name is None or observations is None:
         raise BadInput("Give name and observations, or deletions as [{entityName, observations}].")
-    entity = graph[name]
-    return Plan(list(_unobserved(entity, observations)), lambda graph: {"entity": plain_entity(graph[name])})
+    changes, history = _unobserved(graph[name], observations)
+    return Plan(changes, lambda graph: {"entity": plain_entity(graph[name]), **_history(history)})
 
 
-def _unobserved(entity: Entity, texts: list[str]) -> list[AnyChange]:
+def _unobserved(entity: Entity, texts: list[str]) -> tuple[list[AnyChange], int]:
+    """Delete what is believed; of a text that nobody believes any more what was superseded. And how much of that."""
+    believed = set(entity.texts())
     unwanted = set(texts)
-    ids = [seen.id for seen in entity.observations if seen.text in unwanted]
-    return [ObservationsDeleted(entity.id, ids)] if ids else []
+    history = unwanted - believed
+    going = [seen for seen in entity.observations if seen.text in (history if seen.superseded_at else unwanted)]
+    changes: list[AnyChange] = [ObservationsDeleted(entity.id, [seen.id for seen in going])] if going else []
+    return changes, sum(seen.superseded_at is not None for seen in going)
+
+
+def _history(count: int) -> dict[str, int]:
+    return {"deletedHistory": count} if count else {}
 
 
 @tool(destructive=True, idempotent=True)

@@ -45,6 +45,8 @@ class Split(msgspec.Struct):
 class Addition(msgspec.Struct, rename="camel"):
     entity_name: str
     contents: list[str]
+    kind: str | None = None
+    supersedes: int | str | None = None
 
 
 class Deletion(msgspec.Struct, rename="camel"):
@@ -93,6 +95,8 @@ def check_additions(limits: Limits, observations: list[Any]) -> None:
     limits.check_count("entities", len(additions), limits.entities)
     for index, addition in enumerate(additions):
         limits.check_texts(addition.contents, f"Entity {index}")
+        if addition.kind is not None:
+            check_name(addition.kind, "kind")
 
 
 def check_deletions(limits: Limits, deletions: list[Deletion] | None) -> None:

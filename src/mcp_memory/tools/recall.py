@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp_memory.curation.report import pending_in
@@ -104,13 +104,14 @@ def describe_entity(
     seen = entity.observations if history else entity.active()
     relations = graph.relations_of(entity.id)
     ended = [relation for relation in graph.incident_to(entity.id) if not relation.is_active] if history else []
+    lives = graph.lives(entity.id) if history and graph.lives is not None else {}
     neighbors = {other: None for r in relations[page] for other in (r.source, r.target) if other != entity.id}
     answer = {
         "entity": detailed_entity(graph, entity, seen[page]),
         "degree": len(relations),
         "neighbors": list(graph.names_of(neighbors)),
         "relations": [
-            {**shown, "direction": _direction(entity, relation.source)}
+            {**shown, "direction": _direction(entity, relation.source), **_since(relation, history, lives)}
             for shown, relation in zip(shown_relations(graph, relations[page]), relations[page], strict=True)
         ],
     }
@@ -119,7 +120,7 @@ def describe_entity(
         answer["flags_pending"] = pending
     if history:
         answer["endedRelations"] = [
-            {**shown, "createdAt": relation.created_at}
+            {**shown, **_since(relation, history, lives)}
             for shown, relation in zip(shown_relations(graph, ended[page]), ended[page], strict=True)
         ]
     if max(len(seen), len(relations), len(ended)) > page.stop:
@@ -129,6 +130,14 @@ def describe_entity(
 
 def _direction(entity: Entity, source: int) -> str:
     return "out" if source == entity.id else "in"
+
+
+def _since(relation: Relation, history: bool, lives: Mapping[int, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Since when a relation is known, and when it was true before it ended and became true again."""
+    if not history:
+        return {}
+    earlier = lives.get(relation.id)
+    return {"createdAt": relation.created_at, **({"earlier": earlier} if earlier else {})}
 
 
 def detailed_entity(graph: View, entity: Entity, seen: Sequence[Observation]) -> dict[str, Any]:

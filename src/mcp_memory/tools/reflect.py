@@ -98,6 +98,14 @@ def _called(graph: Graph, target_type: str, target: int) -> Any:
     return graph.name_of(target) if target in graph.by_id else None
 
 
+def _once(curator: Curator, graph: Graph, thought: Reflection) -> dict[str, str]:
+    """What a target that is gone was called: whom the thought was about is half of what it says."""
+    if thought.target_id is None or thought.target_type == RELATION or thought.target_id in graph.by_id:
+        return {}
+    name = curator.name_once(thought.target_id)
+    return {} if name is None else {"target_was": name}
+
+
 @tool
 def search_reflections(
     curator: Curator,
@@ -119,7 +127,11 @@ def search_reflections(
             and (not target_type or one.target_type == target_type)
         ]
         said = graph.thoughts.read(query, [one.id for one in wanted])
-    found = best(query, wanted, said, curator, max(limit, 0))
+    near = dict(curator.nearness(query, [one.id for one in wanted])) if wanted and query.strip() else {}
+    found = best(wanted, said, near, curator.now(), max(limit, 0))
     with curator.facts() as graph:
-        results = [{**_told(graph, thought), "score": round(score, 4)} for thought, score in found]
-    return {"results": results}
+        results = [
+            {**_told(graph, thought), **_once(curator, graph, thought), "score": round(score, 4)}
+            for thought, score in found
+        ]
+    return {"results": results, **({} if near or not wanted else {"note": curator.missing("Searched")})}

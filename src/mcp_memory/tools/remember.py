@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from mcp_memory.changes import AnyChange, ObservationSuperseded, Plan, RelationCreated, RelationRevived
+from mcp_memory.changes import AnyChange, Plan, RelationCreated, RelationRevived
+from mcp_memory.curation.report import pending_in
 from mcp_memory.facts import GENERIC_KIND, GENERIC_TYPE, BadInput, Entity, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.tools.dialects import plain_entity
@@ -127,50 +129,69 @@ def add_observations(
     supersedes: int | str | None = None,
 ) -> Plan:
     """Add observations to existing entities; those already known are left out. For one entity give name and
-    observations (texts), with an optional kind, and supersedes: the id or exact text of the observation that the
-    last one replaces. For several give observations: [{entityName, contents}]."""
+    observations (texts), with an optional kind, and supersedes: the id or exact text of what the last one replaces.
+    For several give observations: [{entityName, contents}]."""
+    check_name(kind, "kind")
     if name is None:
-        return _add_to_several(graph, observations)
+        return _add_to_several(graph, observations, kind, supersedes)
     texts = [one for one in observations if isinstance(one, str)]
     if len(texts) != len(observations):
         raise BadInput("With name, observations must be a list of texts.")
-    check_name(kind, "kind")
-    entity = graph[name]
     draft = Draft(graph)
-    old = None if supersedes is None else _replaced(entity, supersedes)
-    fresh, first = draft.observe(name, texts, kind)
-    if old is not None:
-        by = first + len(fresh) - 1 if fresh else _known(entity, texts, old)
-        draft.changes.append(ObservationSuperseded(entity.id, old, by))
-    return Plan(draft.changes, lambda graph: {"entity": plain_entity(graph[name])})
+    fresh = _add(draft, Addition(name, texts, kind, supersedes))
+    return Plan(draft.changes, lambda graph: _added_to(graph, name, len(fresh)))
 
 
-def _add_to_several(graph: Graph, additions: list[str | Addition]) -> Plan:
+def _added_to(graph: Graph, name: str, count: int) -> dict[str, Any]:
+    """The entity as documented, and how many of the new ones will be compared with the rest, behind the reply."""
+    entity = graph[name]
+    pending = min(count, pending_in(entity.active(), graph.examined))
+    return {"entity": plain_entity(entity), **({"flags_pending": pending} if pending else {})}
+
+
+def _add_to_several(graph: Graph, additions: list[str | Addition], kind: str, supersedes: int | str | None) -> Plan:
+    """What stands beside the list is meant for each of it; one old observation can be replaced only once."""
+    if supersedes is not None and len(additions) != 1:
+        raise BadInput("supersedes beside several entities says not whose. Give it inside one of observations.")
     draft = Draft(graph)
     results = []
     for addition in additions:
         if isinstance(addition, str):
             raise BadInput("Give name beside a list of texts, or observations as [{entityName, contents}].")
-        added, _ = draft.observe(addition.entity_name, addition.contents)
+        old = supersedes if addition.supersedes is None else addition.supersedes
+        added = _add(draft, replace(addition, kind=addition.kind or kind, supersedes=old))
         results.append({"entityName": addition.entity_name, "addedObservations": added})
     return Plan(draft.changes, {"results": results})
 
 
-def _known(entity: Entity, texts: list[str], old: int) -> int:
+def _add(draft: Draft, addition: Addition) -> list[str]:
+    """Draft new observations of an entity, and what the last of them replaces; those that are new."""
+    entity = draft.graph[addition.entity_name]
+    old = None if addition.supersedes is None else _replaced(draft, entity, addition.supersedes)
+    fresh, first = draft.observe(entity.name, addition.contents, addition.kind or GENERIC_KIND)
+    if old is not None:
+        by = first + len(fresh) - 1 if fresh else _known(draft, entity, addition.contents, old)
+        draft.supersede(entity.id, old, by)
+    return fresh
+
+
+def _known(draft: Draft, entity: Entity, texts: list[str], old: int) -> int:
     """The active observation of the last of these texts: it was added before somebody saw that it replaces another."""
     seen = next((seen for seen in entity.active() if texts and seen.text == texts[-1]), None)
-    if seen is None or seen.id == old:
+    if seen is None or seen.id == old or seen.id in draft.replaced:
         raise BadInput("Nothing was given that could supersede the old observation.")
-    if seen.supersedes is not None:
+    if seen.supersedes is not None or seen.id in draft.replaced.values():
         raise BadInput(f"{seen.text!r} supersedes another observation already. Delete the old one, or word it anew.")
     return seen.id
 
 
-def _replaced(entity: Entity, supersedes: int | str) -> int:
-    """The active observation meant by an id or by its exact text."""
-    for seen in entity.active():
-        if supersedes in (seen.id, seen.text):
-            return seen.id
+def _replaced(draft: Draft, entity: Entity, supersedes: int | str) -> int:
+    """The active observation meant by an id or by its exact text; digits may be either, the text before the id."""
+    active = [seen for seen in entity.active() if seen.id not in draft.replaced]
+    as_id = int(supersedes) if isinstance(supersedes, int) or supersedes.isdecimal() else None
+    found = [seen for seen in active if seen.text == supersedes] or [seen for seen in active if seen.id == as_id]
+    if found:
+        return found[0].id
     raise BadInput(
         f"{entity.name} has no active observation {supersedes!r} to supersede; "
         "describe_entity lists them with their ids."

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from mcp_memory.changes import AnyChange, EntityAbsorbed, ObservationsMoved, Plan
+from mcp_memory.changes import AnyChange, EntityAbsorbed, ObservationFlagged, ObservationsMoved, Plan
 from mcp_memory.curation.curator import Curator
 from mcp_memory.curation.merging import Joining, joined_observations
-from mcp_memory.facts import BadInput
+from mcp_memory.facts import BadInput, Observation
 from mcp_memory.graph import Graph
 from mcp_memory.tools.drafting import Draft
 from mcp_memory.tools.inputs import Count, Name, RelationInput, Splits
@@ -57,7 +58,9 @@ def propose_entity_split(curator: Curator, entity_name: Name) -> dict[str, Any]:
     none."""
     from mcp_memory.curation.split import proposal
 
-    proposed = proposal(_analysed(curator, entity_name))
+    analysis = _analysed(curator, entity_name)
+    with curator.facts() as graph:
+        proposed = proposal(analysis, lambda name: graph[name].texts() if name in graph else ())
     return {"proposal": proposed, **({} if proposed else {"message": "Entity does not need splitting"})}
 
 
@@ -90,6 +93,8 @@ def execute_entity_split(
 
     original = graph[entity_name]
     parent = graph[parent_entity_name or entity_name]
+    if parent is not original and parent.name in [one.name for one in approved_splits]:
+        raise BadInput(f"{parent.name!r} cannot be a part of itself: give another parent_entity_name or split.")
     draft = Draft(graph)
     moves: list[AnyChange] = []
     relations = []
@@ -116,6 +121,11 @@ def execute_entity_split(
 
 # ── duplicates and the report ────────────────────────────────────────────────────────────────────
 
+MANY_ALIKE = (
+    "Only the best {pairs} pairs and the beginning of the clusters are listed. Higher thresholds find fewer; what is "
+    "a log of the same event may be better off as one observation that sums it up."
+)
+
 
 @tool(heavy=True)
 def find_duplicate_observations(
@@ -123,38 +133,55 @@ def find_duplicate_observations(
 ) -> dict[str, Any]:
     """Pairs and clusters of observations of an entity that may say the same, by meaning (cosine) or because a short
     one stands in a long one (containment). differs hints at a contradiction."""
-    from mcp_memory.curation.duplicates import clusters, matches, told_pairs
+    from mcp_memory.curation.duplicates import compare, told_clusters, told_pairs
 
     with curator.facts() as graph:
-        active = [(seen.id, seen.text, seen.similarity_flag) for seen in graph[entity_name].active()]
-    ids, texts = [one[0] for one in active], [one[1] for one in active]
+        active = graph[entity_name].active()
+        ids, texts, flags = ([getattr(seen, what) for seen in active] for what in ("id", "text", "similarity_flag"))
     meanings = curator.meanings(texts)
-    found = matches(
+    found = compare(
         texts,
         meanings and meanings.vectors,
         model=meanings.model if meanings else "",
         same=threshold,
         contained=containment_threshold,
     )
+    groups, of_groups = told_clusters(texts, ids, flags, found.clusters)
     answer: dict[str, Any] = {
         "entity_name": entity_name,
         "total_observations": len(texts),
-        "duplicates_found": len(found),
-        "duplicate_pairs": told_pairs(texts, ids, found),
-        "clusters": [
-            {
-                "observations": [dict(zip(SHOWN, active[row], strict=True)) for row in rows],
-                "size": len(rows),
-            }
-            for rows in clusters(found)
-        ],
+        "duplicates_found": found.total,
+        "duplicate_pairs": told_pairs(texts, ids, found.best),
+        "clusters": groups,
     }
+    if len(found.best) < found.total or of_groups:
+        answer |= {"cut": True, "hint": MANY_ALIKE.format(pairs=len(found.best))}
     if meanings is None or not meanings.is_complete:
-        answer["note"] = curator.missing()
+        answer["note"] = curator.missing("Compared")
     return answer
 
 
-SHOWN = ("observation_id", "content", "similarity_flag")
+@tool(idempotent=True)
+def settle_flags(graph: Graph, name: Name, observations: list[int | str] | None = None) -> Plan:
+    """Take the flag off observations that were looked at and are no duplicates, by id or exact text; without
+    observations off all of the entity."""
+    entity = graph[name]
+    active = entity.active()
+    meant = active if observations is None else [_meant(name, active, given) for given in observations]
+    flagged = {seen.id: seen for seen in meant if seen.similarity_flag}
+    answer = {
+        "entity_name": name,
+        "settled": [{"observation_id": seen.id, "content": seen.text} for seen in flagged.values()],
+        "still_flagged": sum(bool(seen.similarity_flag) for seen in active) - len(flagged),
+    }
+    return Plan([ObservationFlagged(entity.id, seen, 0) for seen in flagged], answer)
+
+
+def _meant(name: str, active: list[Observation], given: int | str) -> Observation:
+    for seen in active:
+        if given in (seen.id, seen.text):
+            return seen
+    raise BadInput(f"{name} has no active observation {given!r}; describe_entity lists them with their ids.")
 
 
 @tool(heavy=True)
@@ -166,4 +193,11 @@ def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count
 
     uses, examined = curator.uses(), curator.examined()
     found = survey(curator.passing(), curator.customs.split_thresholds, uses, curator.now(), stale_days, examined)
-    return report(found, analysed(found.large, curator, found.entities), limit)
+    told = report(found, analysed(found.large, curator, found.entities), limit)
+    return told | ({"note": NO_FLAGS} if examined == inf else {})
+
+
+NO_FLAGS = (
+    "Nobody flags duplicates here: a memory of this format has no place for flags. find_duplicate_observations "
+    "compares the observations of one entity."
+)

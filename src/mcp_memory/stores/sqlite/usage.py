@@ -6,7 +6,7 @@ them, and so has the small file beside a memory of another format (stores/usage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -74,6 +74,12 @@ def _write_shown(connection: apsw.Connection, searches: Sequence[Search]) -> Non
     connection.executemany(
         SQL.shown_together, [(one, other, count, max(last[one], last[other])) for (one, other), count in pairs.items()]
     )
+
+
+def opened(connection: apsw.Connection, counts: Mapping[str, int], at: float) -> None:
+    """Count what was opened, by entity and by day. Inside a transaction."""
+    connection.executemany(SQL.shown, [(name, count, at) for name, count in counts.items()])
+    connection.executemany(SQL.shown_that_day, [(name, count, at // 86400 * 86400) for name, count in counts.items()])
 
 
 def _write_trial(connection: apsw.Connection, search: Search) -> int:

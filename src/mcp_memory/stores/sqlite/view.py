@@ -13,7 +13,7 @@ import apsw
 
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
 from mcp_memory.stores.sqlite.queries import Queries
-from mcp_memory.views import Glance
+from mcp_memory.views import Glance, Lives
 
 SQL = Queries("view")
 
@@ -25,6 +25,7 @@ class SqlView:
         self._run = connection.execute
         self.by_id = self._Entities(self)
         self.fragments: dict[str, bytes] = {}
+        self.lives: Lives | None = None  # as below: they are told once the graph is there
         self.examined = inf  # nobody looks for duplicates before the graph is there
 
     class _Entities:
