@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from mcp_memory.assembly import open_space
+from mcp_memory.space import Space
 from tests.conftest import Caller, link, person
 
 
@@ -104,6 +108,23 @@ def test_several_entities_are_got_with_null_for_the_missing(club: Caller) -> Non
 )
 def test_relations_are_found_by_their_ends_and_type(club: Caller, filters: dict[str, object], ids: list[int]) -> None:
     assert [relation["id"] for relation in club("search_relations", **filters)["relations"]] == ids
+
+
+def test_what_came_back_from_a_deletion_is_shown_as_it_was(sqlite_space: Space, database: Path) -> None:
+    keep = Caller(sqlite_space)
+    keep("create_entities", entities=[person("Ada"), person("Bob"), person("Cy")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob"), link("Bob", "knows", "Cy")])
+    keep("delete_relations", relations=[link("Ada", "knows", "Bob")])
+    again = open_space(database)  # what it finds is newer than what will come back
+    later = Caller(again)
+    later("read_graph")
+
+    later("undo", call=3)
+
+    assert later("search_relations", to="Bob")["relations"] == [{"id": 1, **link("Ada", "knows", "Bob")}]
+    assert [one["id"] for one in later("open_nodes", names=["Bob"])["relations"]] == [1, 2]
+    assert again.check() == []
+    again.close()
 
 
 def test_types_are_ranked_by_use(club: Caller) -> None:
