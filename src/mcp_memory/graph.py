@@ -11,6 +11,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import islice
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -47,6 +48,8 @@ from mcp_memory.changes import (
     RelationRevived,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
+from mcp_memory.pace import spend
+from mcp_memory.roster import Roster
 from mcp_memory.shelf import Names, Shelf
 from mcp_memory.views import Glance
 
@@ -67,6 +70,8 @@ MOST_OUTGOING = 50_000
 MOST_NEAR = 200_000
 # How many ids are kept in order by type.
 MOST_TYPED = 200_000
+# Of how many types of relations it is kept at hand which are active.
+MOST_ROSTERS = 64
 
 
 class Graph:
@@ -102,6 +107,8 @@ class Graph:
         self._passages: PassageIndex | None = None
         self._thoughts: ReflectionIndex | None = None
         self._of_type: dict[str, dict[int, None]] = {}  # by type asked for, in order
+        self._shown: Roster | None = None  # every entity, from the first page asked for on
+        self._active: dict[str, Roster] = {}  # the same for active relations by type; "" is any
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
         self.entity_pages: dict[int, Any] = {}
@@ -168,6 +175,40 @@ class Graph:
     def active_relations(self) -> Iterator[Relation]:
         """Every relation that is true now, in order of creation."""
         return (relation for relation in self.relations.values() if relation.ended_at is None)
+
+    def entity_page(self, entity_type: str, offset: int, count: int) -> tuple[list[int], int]:
+        """At most so many entities of a type ("": any) from a place on, in order of creation; how many there are."""
+        if entity_type:
+            of_type = self.ids_of_type(entity_type)
+            return list(islice(of_type, offset, offset + count)), len(of_type)
+        if self._shown is None:
+            shelf = self.by_id
+            packed = self._base.entities.ids if self._base is not None else ()
+            live = [one.id for one in shelf.live.values() if not one.is_placeholder]
+            self._shown = Roster(packed, shelf.covered | self.placeholders, live)
+        return self._shown.page(offset, count), self.entity_count
+
+    def relation_page(self, relation_type: str, offset: int, count: int) -> tuple[list[Relation], int]:
+        """The same for active relations."""
+        if relation_type and relation_type not in self.relation_type_counts:
+            return [], 0
+        roster = self._active.get(relation_type)
+        if roster is None:
+            if len(self._active) >= MOST_ROSTERS:
+                self._active.clear()
+            roster = self._active[relation_type] = self._roster_of(relation_type)
+        return self.relations.many(roster.page(offset, count)), len(roster)
+
+    def _roster_of(self, relation_type: str) -> Roster:
+        shelf, base = self.relations, self._base
+        live = [
+            one.id
+            for one in shelf.live.values()
+            if one.ended_at is None and (not relation_type or one.relation_type == relation_type)
+        ]
+        if base is None:
+            return Roster((), (), live)
+        return Roster(base.relations_of_type(relation_type), shelf.covered.union(base.ended), live)
 
     def incident_to(self, entity_id: int) -> list[Relation]:
         """Every relation touching an entity, ended ones included, in order of creation."""
@@ -312,7 +353,10 @@ class Graph:
         if self._texts is None:
             from mcp_memory.search.text import TextIndex
 
-            self._texts = TextIndex(self, self._base.words() if self._base else None)
+            packed = self._base.words() if self._base else None
+            spend(len(self.by_id) if packed is None else 0)
+            self._texts = TextIndex(self, packed)
+        spend(len(self.touched))
         self._texts.refresh(self.touched)
         return self._texts
 
@@ -381,6 +425,8 @@ class Graph:
             self.placeholders.add(entity_id)
             return
         self.entity_count += 1
+        if self._shown is not None:
+            self._shown.add(entity_id)
         self.observation_count += len(entity.active())
         self.type_counts[entity.entity_type] += 1
         typed = self._of_type.get(entity.entity_type)
@@ -454,6 +500,8 @@ class Graph:
         entity = self._remove(change.id)
         if not was_placeholder:
             self.entity_count -= 1
+            if self._shown is not None:
+                self._shown.discard(entity.id)
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
             typed = self._of_type.get(entity.entity_type)
@@ -603,6 +651,10 @@ class Graph:
             self.relation_type_counts[relation.relation_type] += 1
         else:
             _decrement(self.relation_type_counts, relation.relation_type)
+        for kind in ("", relation.relation_type) if self._active else ():
+            roster = self._active.get(kind)
+            if roster is not None:
+                (roster.add if step > 0 else roster.discard)(relation.id)
 
     def _forget(self, relation: Relation) -> None:
         """Drop a relation that is linked nowhere any more."""

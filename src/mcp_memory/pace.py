@@ -56,6 +56,13 @@ def reached(done: int, total: int | None, about: str, steps: int) -> None:
         pace.reach(done, total, about, steps)
 
 
+def spend(steps: int) -> None:
+    """Tell the pace of this thread, if it has one, that so many steps come next."""
+    pace = here()
+    if pace is not None:
+        pace.spend(steps)
+
+
 @contextmanager
 def at(pace: Pace) -> Iterator[None]:
     _here.pace = pace

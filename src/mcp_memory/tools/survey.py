@@ -9,7 +9,7 @@ from mcp_memory.graph import Graph
 from mcp_memory.tools.registry import tool
 
 
-@tool(past=True)
+@tool(lengthy=True, past=True)
 def graph_stats(graph: Graph) -> dict[str, Any]:
     """How many entities, relations and observations there are, and the size of the word index."""
     texts = graph.texts
