@@ -115,6 +115,7 @@ def test_what_came_back_from_a_deletion_is_shown_as_it_was(sqlite_space: Space, 
     keep("create_entities", entities=[person("Ada"), person("Bob"), person("Cy")])
     keep("create_relations", relations=[link("Ada", "knows", "Bob"), link("Bob", "knows", "Cy")])
     keep("delete_relations", relations=[link("Ada", "knows", "Bob")])
+    sqlite_space.settle()
     again = open_space(database)  # what it finds is newer than what will come back
     later = Caller(again)
     later("read_graph")
