@@ -90,7 +90,8 @@ class Graph:
         self._links: dict[int, list[int]] = {}
         # Made when first asked for, dropped when a relation of the entity changes:
         self._near: dict[int, Sequence[int]] = {}  # its neighbours
-        self._out: dict[int, dict[tuple[int, str], int]] = {}  # target and type -> relation
+        # By source: target and type -> relation. Ask `relation_id` where a source is missing.
+        self.outgoing: dict[int, dict[tuple[int, str], int]] = {}
         self.next_entity = self.next_observation = self.next_relation = self.next_reflection = 1
         self.entity_count = 0
         self.observation_count = 0  # active ones
@@ -262,7 +263,7 @@ class Graph:
 
     def relation_id(self, source: int, target: int, relation_type: str) -> int | None:
         """Its id, without looking at the relation."""
-        out = self._out.get(source)
+        out = self.outgoing.get(source)
         if out is None:
             # Of an entity that only the base knows, its neighbours tell without decoding a relation.
             if self._base is not None and source not in self._links and not self._base.has_ended:
@@ -338,9 +339,9 @@ class Graph:
         return links
 
     def _outgoing(self, source: int) -> dict[tuple[int, str], int]:
-        out = self._out.get(source)
+        out = self.outgoing.get(source)
         if out is None:
-            out = self._out[source] = {
+            out = self.outgoing[source] = {
                 (relation.target, relation.relation_type): relation.id
                 for relation in self.incident_to(source)
                 if relation.source == source
@@ -411,9 +412,9 @@ class Graph:
         entity_id = entity.id
         self.by_id.add(entity)
         if entity_id >= self.next_entity:  # nothing starts there yet: from here on it costs nothing to know
-            if len(self._out) >= MOST_OUTGOING:
-                self._out.clear()
-            self._out[entity_id] = {}
+            if len(self.outgoing) >= MOST_OUTGOING:
+                self.outgoing.clear()
+            self.outgoing[entity_id] = {}
         self.ids.name(entity.name, entity_id)
         if self._base is not None and entity_id < self.next_entity:
             self._links[entity_id] = []  # back from the dead: the base may remember relations of its first life
@@ -597,7 +598,7 @@ class Graph:
         self.keep(Relation(change.id, change.source, change.target, change.relation_type, at, change.context))
 
     def _link(self, relation: Relation) -> None:
-        out = self._out.get(relation.source)
+        out = self.outgoing.get(relation.source)
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
         if relation.source == relation.target:
@@ -618,7 +619,7 @@ class Graph:
         return links
 
     def _unlink(self, relation: Relation) -> None:
-        out = self._out.get(relation.source)
+        out = self.outgoing.get(relation.source)
         if out is not None:
             out.pop((relation.target, relation.relation_type), None)
         if relation.source == relation.target:
