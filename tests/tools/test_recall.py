@@ -133,6 +133,21 @@ def test_types_are_ranked_by_use(club: Caller) -> None:
     assert club("list_relation_types") == {"types": [{"type": "plays", "count": 2}, {"type": "knows", "count": 1}]}
 
 
+@pytest.mark.parametrize("tool", ["list_entity_types", "list_relation_types"])
+def test_types_come_by_pages_where_one_is_asked_for(call: Caller, tool: str) -> None:
+    call("create_entities", entities=[{"name": str(n), "entityType": f"T{n % 4}"} for n in range(10)])
+    call("create_relations", relations=[link(str(n), f"T{n % 4}", "0") for n in range(10)])
+    everything = call(tool)
+    assert [found["count"] for found in everything["types"]] == [3, 3, 2, 2]
+    assert set(everything) == {"types"}
+
+    first = call(tool, limit=3)
+    second = call(tool, limit=3, offset=first["nextOffset"])
+
+    assert first["types"] + second["types"] == everything["types"]
+    assert (first["total"], "total" in second, call(tool, offset=9)) == (4, False, {"types": []})
+
+
 def test_stats_follow_every_change(club: Caller) -> None:
     before = club("graph_stats")
     assert (before["entities"], before["relations"], before["totalObservations"]) == (3, 3, 1)
