@@ -6,7 +6,8 @@ Writes: on sets of 100 entities and 300 relations as in its fixture, in a proces
 time includes the commit of the feed. What is brought up behind the reply is printed beside.
 Then the same operations as round trips over stdio, and the reads at three sizes with the exponent of
 their growth. The published figures are of an Apple M4 Pro. A figure is the median over the batches of
-a round, in the quietest of several rounds; beside it stands the best batch."""
+a round, in the quietest of several rounds; beside it stands the best batch. Rows without a goal are ours.
+`--page docs/speed.md` writes the tables there. Ends with 1 where a goal was missed on a quiet machine."""
 
 from __future__ import annotations
 
@@ -28,6 +29,8 @@ from itertools import starmap
 from pathlib import Path
 from typing import Any
 
+import figures
+from figures import Figure
 from fixtures import entity_name, fill, plain_graph
 from large import make
 from stdio import ECHO, HELLO, Server, request
@@ -36,11 +39,14 @@ from mcp_memory.assembly import open_space
 from mcp_memory.facts import OFFICIAL_LIMITS
 from mcp_memory.graph import Graph
 from mcp_memory.tools.catalog import catalog
+from mcp_memory.tools.exchange import forget_drawings
 from mcp_memory.tools.inputs import Addition, EntityInput, RelationInput, Triple
 
 TOOLS = catalog()
 Arguments = Callable[[random.Random], tuple[Any, ...]]
-Row = tuple[str, str, float, Arguments, int, int]
+Row = tuple[str, str, float | None, Arguments, int, int]
+# Rows whose answer is made from the packed graph each time: nothing is kept ready for them.
+ANEW = " (made anew)"
 
 
 def reads(entities: int) -> list[Row]:
@@ -97,13 +103,27 @@ def reads(entities: int) -> list[Row]:
         ("export json", "export_graph", 20_300, same("json"), 1, 20),
         ("export dot", "export_graph", 20_000, same("dot"), 1, 20),
         ("export mermaid", "export_graph", 22_300, same("mermaid"), 1, 20),
+        ("search_relations (to)", "search_relations", 40, lambda rng: ("", name(rng)), 50, 60),
+        ("search_relations (type, 10 far away)", "search_relations", 40, same("", "", "knows", entities, 10), 50, 30),
+        ("search_relations (any, 10 far away)", "search_relations", 40, same("", "", "", entities, 10), 50, 30),
+        ("read_graph page (10 far away)", "read_graph", None, same("", entities // 2, 10), 50, 30),
+        ("neighbors depth 16 (page of 10)", "get_neighbors", None, one("both", "", 16, 0, 10), 1, 10),
+        ("neighbors depth 16 (last page)", "get_neighbors", None, one("both", "", 16, entities * 9 // 10, 10), 1, 10),
+        ("neighbors depth 16, out (page of 10)", "get_neighbors", None, one("out", "", 16, 0, 10), 1, 5),
+        ("search_nodes punctuation", "search_nodes", None, same("-", "", 50, 0), 1, 10),
+        ("read_graph (everything)" + ANEW, "read_graph", None, same(), 1, 5),
+        ("export dot" + ANEW, "export_graph", None, same("dot"), 1, 5),
+        ("export mermaid" + ANEW, "export_graph", None, same("mermaid"), 1, 5),
     ]
 
 
-def measure(call: Callable[..., Any], drawn: list[list[tuple[Any, ...]]]) -> tuple[float, float]:
-    """Median and minimum over the batches, in microseconds a call."""
+def measure(
+    call: Callable[..., Any], drawn: list[list[tuple[Any, ...]]], before: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
+    """Median and minimum over the batches, in microseconds a call. `before` each the clock is not running."""
     took = []
     for batch in drawn:
+        before()
         start = time.perf_counter_ns()
         # All calls of a batch from one place: a loop of Python around 0.1 us would be half of what is measured.
         deque(starmap(call, batch), 0)
@@ -127,7 +147,7 @@ def graph_of(entities: int, folder: Path) -> Iterator[Graph]:
         space.close()
 
 
-def read_table(entities: int, rounds: int, folder: Path) -> None:
+def read_table(entities: int, rounds: int, folder: Path) -> list[Figure]:
     with graph_of(entities, folder) as graph:
         print(f"{entities:,} entities, {graph.relation_count:,} relations")
         for number in range(entities):  # a server that has run for a while: each entity was asked for once
@@ -145,27 +165,32 @@ def read_table(entities: int, rounds: int, folder: Path) -> None:
                     start = time.perf_counter_ns()
                     call(*drawn[0][0])
                     first[label] = (time.perf_counter_ns() - start) / 1000
-                measure(call, drawn[:2])
-                taken[label].append(measure(call, drawn[2:]))
-        for label, _, published, *_ in rows:
+                before = partial(forget, graph) if label.endswith(ANEW) else lambda: None
+                measure(call, drawn[:2], before)
+                taken[label].append(measure(call, drawn[2:], before))
+        return [
             told(label, published, taken[label], f"the first took {first[label]:,.0f}")
+            for label, _, published, *_ in rows
+        ]
 
 
 # ── growth ───────────────────────────────────────────────────────────────────────────────────────────
 
 SIZES = (4_000, 40_000, 400_000)
 # Rows whose answer, or the set of entities that match, is the whole graph or a type of it: there k grows too.
-WHOLE = ("read_graph (everything)", "search_nodes", "export", "read_graph filtered")
+WHOLE = ("read_graph (everything)", "search_nodes", "export", "read_graph filtered", "neighbors depth 16")
 
 
-def growth_table(rounds: int, folder: Path) -> None:
-    """The reading rows at three sizes, nothing kept ready: every answer is made from the packed graph."""
+def growth_table(rounds: int, folder: Path) -> str:
+    """The reading rows at three sizes, nothing kept ready: every answer is made from the packed graph. Markdown."""
     taken: dict[str, list[float]] = {}
     for entities in SIZES:
         with graph_of(entities, folder) as graph:
             gc.freeze()
             rng = random.Random(13)
             for label, tool, _, arguments, calls, _ in reads(entities):
+                if label.endswith(ANEW):
+                    continue  # as all are here
                 call = partial(TOOLS[tool].function, graph)
                 is_whole = label.startswith(WHOLE)
                 batches = 3 if is_whole else 12
@@ -181,11 +206,15 @@ def growth_table(rounds: int, folder: Path) -> None:
                 taken.setdefault(label, []).append(min(medians))
             gc.unfreeze()
     sizes = "".join(f"{size:>12,}" for size in SIZES)
-    print(f"\nGrowth, p50 in us, nothing kept ready\n{'entities':36}{sizes}   exponent")
-    for label, figures in taken.items():
-        shown = "".join(f"{figure:12,.1f}" for figure in figures)
-        note = "   the answer or what matches grows with the graph" if label.startswith(WHOLE) else ""
-        print(f"{label:36}{shown}   {exponent(figures):8.2f}{note}")
+    print(f"\nGrowth, p50 in us, nothing kept ready\n{'entities':40}{sizes}   exponent")
+    page = [f"| call, p50 µs | {' | '.join(f'{size:,}' for size in SIZES)} | exponent | |", "|---|--:|--:|--:|--:|---|"]
+    for label, medians in taken.items():
+        shown = "".join(f"{median:12,.1f}" for median in medians)
+        note = "the answer, or what matches, grows with the graph" if label.startswith(WHOLE) else ""
+        print(f"{label:40}{shown}   {exponent(medians):8.2f}   {note}")
+        cells = " | ".join(f"{median:,.1f}" for median in medians)
+        page.append(f"| {label} | {cells} | {exponent(medians):.2f} | {note} |")
+    return "\n".join(page)
 
 
 def forget(graph: Graph) -> None:
@@ -193,6 +222,7 @@ def forget(graph: Graph) -> None:
     graph.fragments.clear()
     graph.entity_pages.clear()
     graph.relation_pages.clear()
+    forget_drawings(graph)
 
 
 def exponent(figures: list[float]) -> float:
@@ -260,7 +290,8 @@ WRITES: list[Write] = [
 ]
 
 
-def write_table(times: int, rounds: int, folder: Path) -> None:
+def write_table(times: int, rounds: int, folder: Path) -> list[Figure]:
+    found = []
     print("\nwrites: on 100 entities with 300 relations, the commit included; `behind` = brought up after the reply")
     for label, tool, published, arguments in WRITES:
         taken, behind = [], []
@@ -279,11 +310,11 @@ def write_table(times: int, rounds: int, folder: Path) -> None:
                     behind.append((time.perf_counter_ns() - replied) / 1000)
             fixture.space.close()
             taken.append((statistics.median(took), min(took)))
-        told(label, published, taken, f"behind {statistics.median(behind):,.0f}")
-    compaction(times, folder)
+        found.append(told(label, published, taken, f"behind {statistics.median(behind):,.0f}"))
+    return [*found, compaction(times, folder)]
 
 
-def compaction(times: int, folder: Path) -> None:
+def compaction(times: int, folder: Path) -> Figure:
     """`compact` after 50 of 100 entities were deleted, a new file each time."""
     took = []
     for number in range(max(times // 4, 3)):
@@ -293,7 +324,7 @@ def compaction(times: int, folder: Path) -> None:
         fixture.call("compact")
         took.append((time.perf_counter_ns() - start) / 1000)
         fixture.space.close()
-    told("compact (after 50 deletes)", 12_700, [(statistics.median(took), min(took))], "fsync included")
+    return told("compact (after 50 deletes)", 12_700, [(statistics.median(took), min(took))], "fsync included")
 
 
 # ── end to end ───────────────────────────────────────────────────────────────────────────────────────
@@ -310,7 +341,7 @@ GOALS = {
 MOST = ["--max-entities", "1000", "--max-results", "100000000"]
 
 
-def wire_table(entities: int, rounds: int, folder: Path) -> None:
+def wire_table(entities: int, rounds: int, folder: Path) -> list[Figure]:
     """The same operations as round trips through pipes to a real server, the answer's bytes beside."""
     path = folder / "wire.db"
     make(str(path), entities, 3 * entities)
@@ -326,6 +357,8 @@ def wire_table(entities: int, rounds: int, folder: Path) -> None:
     called(server, "graph_stats", {})
     lines: dict[str, tuple[Server, Callable[[], bytes], int]] = {"null echo": (echo, lambda: request("ping", {}), 1000)}
     for label, tool, _, arguments, calls, _ in reads(entities):
+        if label.endswith(ANEW):
+            continue  # only in process can it be forgotten
         lines[label] = server, partial(line_of, tool, arguments, rng), max(calls, 10) if calls < 20 else 400
     writing = OnTheWire(rng, entities)
     for label, tool, make_values, count in writing.rows():
@@ -336,14 +369,11 @@ def wire_table(entities: int, rounds: int, folder: Path) -> None:
         for label, (asked, line, count) in lines.items():
             p50, best, size[label] = trip(asked, line, count)
             taken.setdefault(label, []).append((p50, best))
-    for label, figures in taken.items():
-        p50, best = min(p50 for p50, _ in figures), min(best for _, best in figures)
-        goal = GOALS.get(label)
-        against = "" if goal is None else f"goal {goal:9,.0f}   {'met' if p50 <= goal else 'MISSED'}"
-        print(f"{label:36} p50 {p50:10,.1f} us   best {best:10,.1f}   answer {size[label]:11,} bytes   {against}")
+    found = [told(label, GOALS.get(label), taken[label], f"answer {size[label]:,} bytes") for label in taken]
     print(f"resident memory {server.resident_mb():.0f} MB")
     echo.end()
     server.end()
+    return found
 
 
 class OnTheWire:
@@ -424,12 +454,10 @@ def trip(server: Server, line: Callable[[], bytes], count: int) -> tuple[float, 
     return statistics.median(took), min(took), len(answer)
 
 
-def told(label: str, published: float, taken: list[tuple[float, float]], note: str = "") -> None:
-    p50, best = min(p50 for p50, _ in taken), min(best for _, best in taken)
-    print(
-        f"{label:36} p50 {p50:10,.2f} us   best {best:10,.2f}   published {published:9,.1f}   "
-        f"ratio {published / p50:8.2f}   {note}"
-    )
+def told(label: str, goal: float | None, taken: list[tuple[float, float]], note: str = "") -> Figure:
+    figure = Figure(label, min(p50 for p50, _ in taken), min(best for _, best in taken), goal, note)
+    print(figure)
+    return figure
 
 
 def main() -> int:
@@ -438,10 +466,12 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=40, help="measurements of each write in a round")
     parser.add_argument("--rounds", type=int, default=3, help="rounds, of which the quietest is told")
     parser.add_argument("--only", choices=("reads", "writes", "stdio", "growth"))
+    parser.add_argument("--page", type=Path, help="write the tables into this page too")
     chosen = parser.parse_args()
+    has_failed = False
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        parts: dict[str, Callable[[], None]] = {
+        parts: dict[str, Callable[[], list[Figure] | str]] = {
             "reads": lambda: read_table(chosen.entities, chosen.rounds, folder),
             "writes": lambda: write_table(chosen.times, chosen.rounds, folder),
             "stdio": lambda: wire_table(chosen.entities, chosen.rounds, folder),
@@ -449,8 +479,20 @@ def main() -> int:
         }
         for part, run in parts.items():
             if chosen.only in (None, part):
-                run()
-    return 0
+                has_failed |= not measured(part, run, chosen.page)
+    return int(has_failed)
+
+
+def measured(part: str, run: Callable[[], list[Figure] | str], page: Path | None) -> bool:
+    """One table, on the page too where there is one; were its goals met, as far as that can be said?"""
+    before = figures.floor()
+    found = run()
+    ground = figures.worse(before, figures.floor())
+    print(f"{part}: {ground}")
+    if page is not None:
+        table = found if isinstance(found, str) else figures.table(found)
+        figures.write(page, part, f"{table}\n\n{figures.provenance(f'bench/graph.py --only {part}', ground)}")
+    return isinstance(found, str) or not ground.is_quiet or not any(figure.is_missed for figure in found)
 
 
 if __name__ == "__main__":

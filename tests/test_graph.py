@@ -34,9 +34,21 @@ def said_of_facts(graph: Graph) -> Any:
         "find": [(graph.find(name), graph.id_of(name), graph.named(name), name in graph) for name in NAMES],
         "names": [graph.name_of(i) for i in graph.by_id],
         "of type": [list(graph.ids_of_type(kind)) for kind in [*TYPES, "never"]],
+        "entity pages": paged(graph.entity_page, ["", *TYPES], [entity.id for entity in graph.entities()]),
+        "pages of relations": paged(graph.relation_page, ["", *KINDS, "never"], list(graph.active_relations())),
         "pages": [[e.id for e in graph.by_id.between(i, i + 4)] for i in range(0, graph.next_entity, 3)],
         "relation pages": [[r.id for r in graph.relations.between(i, i + 4)] for i in range(0, graph.next_relation, 3)],
     }
+
+
+def paged(page: Callable[[str, int, int], tuple[list[Any], int]], kinds: list[str], every: list[Any]) -> Any:
+    """What the pages of each kind hold; "" is any kind."""
+    found = {kind: [page(kind, offset, size) for size in (1, 3) for offset in range(len(every) + 1)] for kind in kinds}
+    assert page("", 0, len(every)) == (every, len(every))
+    for kind, pages in found.items():
+        whole, total = page(kind, 0, len(every))
+        assert (len(whole), [one for some, _ in pages[: len(every) + 1] for one in some]) == (total, whole)
+    return found
 
 
 def said_of_links(graph: Graph) -> Any:

@@ -58,6 +58,19 @@ def test_an_option_may_be_written_in_every_usual_way(settings: Any, written: lis
     assert settings(*written).memory_file == "x.db"
 
 
+def test_a_command_line_of_the_rust_server_is_understood(settings: Any) -> None:
+    read = settings("-f", "memory.mcpmem", "-t", "http", "-b", "127.0.0.1:9000", "-l", "warn")
+
+    assert (read.memory_file, read.transport, read.bind) == ("memory.mcpmem", "http", "127.0.0.1:9000")
+    assert (read.log_level, settings("-ltrace").log_level, settings("-l", "info").log_level) == (
+        "warning",
+        "debug",
+        "info",
+    )
+    with pytest.raises(BadSetting, match="one of debug, info, warning, error"):
+        settings("-l", "loud")
+
+
 def test_relative_paths_are_taken_from_the_working_folder_and_a_tilde_is_home(
     settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

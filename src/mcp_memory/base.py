@@ -22,7 +22,7 @@ from mcp_memory.shelf import Packed
 if TYPE_CHECKING:
     from mcp_memory.search.words import Words
 
-VERSION = 2
+VERSION = 3
 # Magic, version, byte order, and of the header, which stands at the end: offset, size and CRC32.
 PREAMBLE = Struct("<8sII3Q")
 MAGIC = b"MCPGRAPH"
@@ -99,6 +99,7 @@ class Base:
         self._slots, self._slot_mask = parts["name_slots"], len(parts["name_slots"]) - 1
         self._incident_offsets, self._incident = parts["incident_offsets"], parts["incident"]
         self._near_offsets, self._near = parts["near_offsets"], parts["near"]
+        self.ended: Sequence[int] = parts["ended"]  # the relations that were, in order
         self._type_numbers = {name: number for number, name in enumerate(header.type_names)}
 
     def _ids(self, kind: str) -> tuple[Sequence[int], Sequence[int] | None]:
@@ -127,6 +128,18 @@ class Base:
             return []
         offsets = self.sections["type_offsets"]
         return self.sections["of_type"][offsets[number] : offsets[number + 1]].tolist()
+
+    def relations_of_type(self, relation_type: str) -> Sequence[int]:
+        """The active relations of a type, in order; of any type every relation, those that ended too."""
+        if not relation_type:
+            return self.relations.ids
+        start = 0
+        for name, count in self.counts.relation_types.items():
+            if name == relation_type:
+                found: Sequence[int] = self.sections["of_relation_type"][start : start + count]
+                return found
+            start += count
+        return ()
 
     def words(self) -> Words | None:
         """The word index, if it was packed too."""

@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
+from itertools import islice
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,6 +49,8 @@ from mcp_memory.changes import (
     RequestNoted,
 )
 from mcp_memory.facts import PLACEHOLDER, Entity, Observation, Reflection, Relation, UnknownEntity
+from mcp_memory.pace import spend
+from mcp_memory.roster import Roster
 from mcp_memory.shelf import Names, Shelf
 from mcp_memory.views import Glance, Lives
 
@@ -68,6 +71,8 @@ MOST_OUTGOING = 50_000
 MOST_NEAR = 200_000
 # How many ids are kept in order by type.
 MOST_TYPED = 200_000
+# Of how many types of relations it is kept at hand which are active.
+MOST_ROSTERS = 64
 
 
 class Graph:
@@ -86,7 +91,8 @@ class Graph:
         self._links: dict[int, list[int]] = {}
         # Made when first asked for, dropped when a relation of the entity changes:
         self._near: dict[int, Sequence[int]] = {}  # its neighbours
-        self._out: dict[int, dict[tuple[int, str], int]] = {}  # target and type -> relation
+        # By source: target and type -> relation. Ask `relation_id` where a source is missing.
+        self.outgoing: dict[int, dict[tuple[int, str], int]] = {}
         self.next_entity = self.next_observation = self.next_relation = self.next_reflection = 1
         self.entity_count = 0
         self.observation_count = 0  # active ones
@@ -106,6 +112,8 @@ class Graph:
         self._passages: PassageIndex | None = None
         self._thoughts: ReflectionIndex | None = None
         self._of_type: dict[str, dict[int, None]] = {}  # by type asked for, in order
+        self._shown: Roster | None = None  # every entity, from the first page asked for on
+        self._active: dict[str, Roster] = {}  # the same for active relations by type; "" is any
         # Encoded answers, kept by whoever makes them; the graph only drops what a change spoils.
         self.fragments: dict[str, bytes] = {}
         self.entity_pages: dict[int, Any] = {}
@@ -173,6 +181,40 @@ class Graph:
         """Every relation that is true now, in order of creation."""
         return (relation for relation in self.relations.values() if relation.ended_at is None)
 
+    def entity_page(self, entity_type: str, offset: int, count: int) -> tuple[list[int], int]:
+        """At most so many entities of a type ("": any) from a place on, in order of creation; how many there are."""
+        if entity_type:
+            of_type = self.ids_of_type(entity_type)
+            return list(islice(of_type, offset, offset + count)), len(of_type)
+        if self._shown is None:
+            shelf = self.by_id
+            packed = self._base.entities.ids if self._base is not None else ()
+            live = [one.id for one in shelf.live.values() if not one.is_placeholder]
+            self._shown = Roster(packed, shelf.covered | self.placeholders, live)
+        return self._shown.page(offset, count), self.entity_count
+
+    def relation_page(self, relation_type: str, offset: int, count: int) -> tuple[list[Relation], int]:
+        """The same for active relations."""
+        if relation_type and relation_type not in self.relation_type_counts:
+            return [], 0
+        roster = self._active.get(relation_type)
+        if roster is None:
+            if len(self._active) >= MOST_ROSTERS:
+                self._active.clear()
+            roster = self._active[relation_type] = self._roster_of(relation_type)
+        return self.relations.many(roster.page(offset, count)), len(roster)
+
+    def _roster_of(self, relation_type: str) -> Roster:
+        shelf, base = self.relations, self._base
+        live = [
+            one.id
+            for one in shelf.live.values()
+            if one.ended_at is None and (not relation_type or one.relation_type == relation_type)
+        ]
+        if base is None:
+            return Roster((), (), live)
+        return Roster(base.relations_of_type(relation_type), shelf.covered.union(base.ended), live)
+
     def incident_to(self, entity_id: int) -> list[Relation]:
         """Every relation touching an entity, ended ones included, in order of creation."""
         return self.relations.many(self._linked(entity_id))
@@ -225,7 +267,7 @@ class Graph:
 
     def relation_id(self, source: int, target: int, relation_type: str) -> int | None:
         """Its id, without looking at the relation."""
-        out = self._out.get(source)
+        out = self.outgoing.get(source)
         if out is None:
             # Of an entity that only the base knows, its neighbours tell without decoding a relation.
             if self._base is not None and source not in self._links and not self._base.has_ended:
@@ -301,9 +343,9 @@ class Graph:
         return links
 
     def _outgoing(self, source: int) -> dict[tuple[int, str], int]:
-        out = self._out.get(source)
+        out = self.outgoing.get(source)
         if out is None:
-            out = self._out[source] = {
+            out = self.outgoing[source] = {
                 (relation.target, relation.relation_type): relation.id
                 for relation in self.incident_to(source)
                 if relation.source == source
@@ -316,7 +358,10 @@ class Graph:
         if self._texts is None:
             from mcp_memory.search.text import TextIndex
 
-            self._texts = TextIndex(self, self._base.words() if self._base else None)
+            packed = self._base.words() if self._base else None
+            spend(len(self.by_id) if packed is None else 0)
+            self._texts = TextIndex(self, packed)
+        spend(len(self.touched))
         self._texts.refresh(self.touched)
         return self._texts
 
@@ -371,9 +416,9 @@ class Graph:
         entity_id = entity.id
         self.by_id.add(entity)
         if entity_id >= self.next_entity:  # nothing starts there yet: from here on it costs nothing to know
-            if len(self._out) >= MOST_OUTGOING:
-                self._out.clear()
-            self._out[entity_id] = {}
+            if len(self.outgoing) >= MOST_OUTGOING:
+                self.outgoing.clear()
+            self.outgoing[entity_id] = {}
         self.ids.name(entity.name, entity_id)
         if self._base is not None and entity_id < self.next_entity:
             self._links[entity_id] = []  # back from the dead: the base may remember relations of its first life
@@ -385,6 +430,8 @@ class Graph:
             self.placeholders.add(entity_id)
             return
         self.entity_count += 1
+        if self._shown is not None:
+            self._shown.add(entity_id)
         self.observation_count += len(entity.active())
         self.type_counts[entity.entity_type] += 1
         typed = self._of_type.get(entity.entity_type)
@@ -458,6 +505,8 @@ class Graph:
         entity = self._remove(change.id)
         if not was_placeholder:
             self.entity_count -= 1
+            if self._shown is not None:
+                self._shown.discard(entity.id)
             self.observation_count -= len(entity.active())
             _decrement(self.type_counts, entity.entity_type)
             typed = self._of_type.get(entity.entity_type)
@@ -559,7 +608,7 @@ class Graph:
         self.keep(Relation(change.id, change.source, change.target, change.relation_type, at, change.context))
 
     def _link(self, relation: Relation) -> None:
-        out = self._out.get(relation.source)
+        out = self.outgoing.get(relation.source)
         if out is not None:
             out[relation.target, relation.relation_type] = relation.id
         if relation.source == relation.target:
@@ -580,7 +629,7 @@ class Graph:
         return links
 
     def _unlink(self, relation: Relation) -> None:
-        out = self._out.get(relation.source)
+        out = self.outgoing.get(relation.source)
         if out is not None:
             out.pop((relation.target, relation.relation_type), None)
         if relation.source == relation.target:
@@ -613,6 +662,10 @@ class Graph:
             self.relation_type_counts[relation.relation_type] += 1
         else:
             _decrement(self.relation_type_counts, relation.relation_type)
+        for kind in ("", relation.relation_type) if self._active else ():
+            roster = self._active.get(kind)
+            if roster is not None:
+                (roster.add if step > 0 else roster.discard)(relation.id)
 
     def _forget(self, relation: Relation) -> None:
         """Drop a relation that is linked nowhere any more."""

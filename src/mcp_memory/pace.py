@@ -76,6 +76,13 @@ def reached(done: int, total: int | None, about: str, steps: int) -> None:
         pace.reach(done, total, about, steps)
 
 
+def spend(steps: int) -> None:
+    """Tell the pace of this thread, if it has one, that so many steps come next."""
+    pace = here()
+    if pace is not None:
+        pace.spend(steps)
+
+
 def pause(seconds: float, waited: float) -> bool:
     """Wait a moment for another program, if the pace of this thread allows it; so long it has been waited for."""
     pace = here()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
+from itertools import chain
 from typing import BinaryIO
 
 import msgspec
@@ -234,11 +234,12 @@ class RelationPart:
         self.packer = packer
         self.entities = entities
         self.placeholders = placeholders
-        self.kinds: Counter[str] = Counter()
         self.loops: list[tuple[int, int]] = []
         self._ids = array("q")
         self._sources, self._targets, self._note_of = array("q"), array("q"), array("I")
         self._is_active = bytearray()
+        self._of_kind: dict[str, array[int]] = {}  # the active ones
+        self._ended = array("q")
         self._notes = bytearray()
         self._note_offsets = array("q", [0])
         self._known: dict[Note, int] = {}
@@ -262,7 +263,12 @@ class RelationPart:
         counts.next_relation = relation.id + 1
         if is_active:
             counts.relations += 1
-            self.kinds[relation.relation_type] += 1
+            members = self._of_kind.get(relation.relation_type)
+            if members is None:
+                members = self._of_kind[relation.relation_type] = array("q")
+            members.append(relation.id)
+        else:
+            self._ended.append(relation.id)
 
     def _row(self, entity_id: int) -> int:
         row = self.entities.row(entity_id)
@@ -281,8 +287,11 @@ class RelationPart:
 
     def finish(self) -> list[tuple[int, int]]:
         packer, out = self.packer, self.packer.out
-        packer.counts.relation_types = dict(self.kinds)
+        packer.counts.relation_types = {kind: len(members) for kind, members in self._of_kind.items()}
         ids = packer.ids("relation", self._ids)
+        out.numbers("of_relation_type", chain.from_iterable(self._of_kind.values()), bounds_of(ids))
+        self._of_kind.clear()
+        out.add("ended", self._ended)
         packer.rows("relation", ids)
         out.add("notes", self._notes)
         out.add("note_offsets", self._note_offsets)

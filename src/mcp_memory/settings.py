@@ -73,7 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["stdio", "tcp", "http"],
         Meta(
             description="How clients reach the server: one client on standard input and output, many over TCP with a "
-            "message a line, or many over HTTP at /mcp (MCP Streamable HTTP)."
+            "message a line, or many over HTTP at /mcp (MCP Streamable HTTP).",
+            extra={"short": "-t"},
         ),
     ] = "stdio"
     bind: Annotated[
@@ -81,7 +82,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             description="The address for tcp and http. One that other computers can reach is refused without a token "
             "(see --allow-unauthenticated).",
-            extra={"value": "HOST:PORT"},
+            extra={"short": "-b", "value": "HOST:PORT"},
         ),
     ] = "127.0.0.1:8080"
     auth_token: Annotated[
@@ -212,7 +213,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = 128
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="How much is told on stderr."),
+        # Two levels have other names in the Rust program.
+        Meta(description="How much is told on stderr.", extra={"short": "-l", "warn": "warning", "trace": "debug"}),
     ] = "warning"
     roots: Annotated[
         tuple[str, ...],
@@ -394,6 +396,8 @@ class Field:
         """The value, whether it came as text or from a TOML file."""
         if isinstance(given, str) and "separator" in self.said:
             given = [part.strip() for part in given.split(self.said["separator"]) if part.strip()]
+        if self.choices and isinstance(given, str):
+            given = self.said.get(given, given)
         try:
             return msgspec.convert(given, self.hint, strict=False)
         except msgspec.ValidationError as fault:

@@ -103,7 +103,9 @@ class Shelf(Generic[F]):
         if ids and ids[0] in live:
             with suppress(KeyError):
                 return list(map(live.__getitem__, ids))
-        if packed is not None and ids and ids[-1] <= packed.ids[-1] and self.covered.isdisjoint(ids):
+        # What came back from a deletion may be older than everything packed.
+        is_packed = packed is not None and ids and packed.ids[0] <= ids[0] and ids[-1] <= packed.ids[-1]
+        if packed is not None and is_packed and self.covered.isdisjoint(ids):
             rows = packed.rows(ids)
             if rows is not None:
                 return packed.at_rows(rows)

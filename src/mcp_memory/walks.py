@@ -7,15 +7,18 @@ where they part, the neighbour that the view names first. It holds however the s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, count
+from itertools import accumulate, chain, count, islice
 from operator import itemgetter, or_
 from typing import Protocol
 
-from mcp_memory.pace import here
+from mcp_memory.pace import here, spend
 
 # What one search for all paths may cost: entities asked about plus steps tried, about 0.2 s when resident.
 # Simple paths are exponentially many; somebody has to say when it is enough.
 MOST_STEPS = 200_000
+
+# A frontier is asked about in parts: between two of them others get their turn, and a call is called off.
+FRONTIER_AT_ONCE = 500
 
 second = itemgetter(1)
 
@@ -56,10 +59,13 @@ def reach(view: Walkable, seeds: Iterable[int], depth: int, limit: int) -> tuple
     for _ in range(depth):
         if not frontier or len(found) > limit:
             break
-        beside = dict.fromkeys(chain.from_iterable(map(second, view.neighbours(frontier))))
-        frontier = [there for there in beside if there not in found]
-        found.update(dict.fromkeys(frontier))
-    return list(found)[:limit], len(found) > limit
+        known = len(found)
+        for start in range(0, len(frontier), FRONTIER_AT_ONCE):
+            some = frontier[start : start + FRONTIER_AT_ONCE]
+            spend(len(some))
+            found.update(dict.fromkeys(chain.from_iterable(map(second, view.neighbours(some)))))
+        frontier = list(islice(found, known, None))
+    return list(islice(found, limit)), len(found) > limit
 
 
 class _TooMuch(Exception):

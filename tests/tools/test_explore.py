@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import AnyChange, EntityCreated, Plan, RelationCreated, RelationEnded
 from mcp_memory.facts import PLACEHOLDER
+from mcp_memory.shelf import Shelf
 from mcp_memory.stores.sqlite.view import SqlView
 from mcp_memory.tools.registry import REGISTRY
 from tests.conftest import Caller, link, person
@@ -184,6 +185,30 @@ def test_a_relation_to_itself_stays_with_its_entity(call: Caller) -> None:
     for direction in ("both", "out", "in"):
         answer = call("get_neighbors", name="Ada", direction=direction, depth=0)
         assert (names(answer), ids(answer)) == (["Ada"], [1])
+
+
+def test_a_page_far_from_its_origin_costs_what_it_shows(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"P{n}" for n in range(1000)]
+    for start in range(0, 1000, 50):
+        call("create_entities", entities=[person(name) for name in names[start : start + 50]])
+    call("create_relations", relations=[link("P0", "knows", name) for name in names[1:]])
+    pairs = pairwise(names[1:])
+    call("create_relations", relations=[link(one, "next", other) for one, other in pairs])
+    call("get_neighbors", name="P0")  # who is beside whom is known from now on
+    looked = []
+    many = Shelf.many
+
+    def counted(shelf: Shelf[Any], ids: list[int]) -> list[Any]:
+        looked.append(len(ids))
+        return many(shelf, ids)
+
+    monkeypatch.setattr(Shelf, "many", counted)
+
+    page = call("get_neighbors", name="P0", offset=900, limit=10)
+
+    assert [entity["name"] for entity in page["entities"]] == names[900:910]
+    assert len(page["relations"]) == 20  # to P0, and to the one before
+    assert sum(looked) < 100
 
 
 def test_a_wrong_direction_or_depth_is_refused_with_what_would_be_right(family: Caller) -> None:

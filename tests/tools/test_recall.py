@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from mcp_memory.assembly import open_space
+from mcp_memory.space import Space
 from tests.conftest import Caller, link, person
 
 
@@ -106,9 +110,42 @@ def test_relations_are_found_by_their_ends_and_type(club: Caller, filters: dict[
     assert [relation["id"] for relation in club("search_relations", **filters)["relations"]] == ids
 
 
+def test_what_came_back_from_a_deletion_is_shown_as_it_was(sqlite_space: Space, database: Path) -> None:
+    keep = Caller(sqlite_space)
+    keep("create_entities", entities=[person("Ada"), person("Bob"), person("Cy")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob"), link("Bob", "knows", "Cy")])
+    keep("delete_relations", relations=[link("Ada", "knows", "Bob")])
+    sqlite_space.settle()
+    again = open_space(database)  # what it finds is newer than what will come back
+    later = Caller(again)
+    later("read_graph")
+
+    later("undo", call=3)
+
+    assert later("search_relations", to="Bob")["relations"] == [{"id": 1, **link("Ada", "knows", "Bob")}]
+    assert [one["id"] for one in later("open_nodes", names=["Bob"])["relations"]] == [1, 2]
+    assert again.check() == []
+    again.close()
+
+
 def test_types_are_ranked_by_use(club: Caller) -> None:
     assert club("list_entity_types") == {"types": [{"type": "Person", "count": 2}, {"type": "Game", "count": 1}]}
     assert club("list_relation_types") == {"types": [{"type": "plays", "count": 2}, {"type": "knows", "count": 1}]}
+
+
+@pytest.mark.parametrize("tool", ["list_entity_types", "list_relation_types"])
+def test_types_come_by_pages_where_one_is_asked_for(call: Caller, tool: str) -> None:
+    call("create_entities", entities=[{"name": str(n), "entityType": f"T{n % 4}"} for n in range(10)])
+    call("create_relations", relations=[link(str(n), f"T{n % 4}", "0") for n in range(10)])
+    everything = call(tool)
+    assert [found["count"] for found in everything["types"]] == [3, 3, 2, 2]
+    assert set(everything) == {"types"}
+
+    first = call(tool, limit=3)
+    second = call(tool, limit=3, offset=first["nextOffset"])
+
+    assert first["types"] + second["types"] == everything["types"]
+    assert (first["total"], "total" in second, call(tool, offset=9)) == (4, False, {"types": []})
 
 
 def test_stats_follow_every_change(club: Caller) -> None:

@@ -14,6 +14,7 @@ from operator import not_
 from typing import TYPE_CHECKING
 
 from mcp_memory.facts import Entity
+from mcp_memory.pace import spend
 from mcp_memory.search.folding import WORD, fold, words
 from mcp_memory.search.packing import pack
 from mcp_memory.search.stopwords import STOP_WORDS
@@ -34,6 +35,9 @@ MOST_NAMES = 100_000
 FEW = 64
 # Finding an entity among packed ones, in the time that unpacking one takes.
 SEARCH_COST = 8
+# So many texts are folded as one, with these between them and their fields.
+TEXTS_AT_ONCE = 500
+BETWEEN_ENTITIES, BETWEEN_FIELDS = "\0", "\n"
 # New words are scanned from a list until there are so many that joining them pays.
 MOST_RECENT = 512
 
@@ -129,6 +133,7 @@ class TextIndex:
         if not folded:
             return [[], [], [], []]
         candidates = self.candidates(folded, allowed)
+        spend(len(candidates))
         names = self._folded_names(candidates)
         # Column by column: 40,000 names one by one took four times as long.
         begins = list(map(str.startswith, names, repeat(folded)))
@@ -137,19 +142,31 @@ class TextIndex:
         if exact:
             taken = set(exact)
             beginning = [entity_id for entity_id in beginning if entity_id not in taken]
-        inside, elsewhere = [], []
+        inside: list[int] = []
+        elsewhere: list[int] = []
         if len(beginning) + len(exact) < len(candidates):
-            is_exact = WORD.fullmatch(folded) is not None  # inside one word: the vocabulary has answered exactly
-            others = compress(zip(candidates, names, strict=True), map(not_, begins))
-            for entity_id, name in others:
-                if folded in name:
-                    inside.append(entity_id)
-                elif is_exact or self._says(entity_id, folded):
-                    elsewhere.append(entity_id)
+            for entity_id, name in compress(zip(candidates, names, strict=True), map(not_, begins)):
+                (inside if folded in name else elsewhere).append(entity_id)
+            if WORD.fullmatch(folded) is None:  # inside one word the vocabulary has answered exactly
+                elsewhere = self._saying(elsewhere, folded)
         return [exact, beginning, inside, elsewhere]
 
-    def _says(self, entity_id: int, folded: str) -> bool:
-        return any(folded in fold(field) for field in searched(self.graph.by_id[entity_id]))
+    def _saying(self, entity_ids: list[int], folded: str) -> list[int]:
+        """Those of these that have the text in a field. So many at a time are folded as one: a third of the time."""
+        found: list[int] = []
+        for start in range(0, len(entity_ids), TEXTS_AT_ONCE):
+            some = entity_ids[start : start + TEXTS_AT_ONCE]
+            spend(len(some))
+            fields = list(map(searched, map(self.graph.by_id.__getitem__, some)))
+            whole = fold(BETWEEN_ENTITIES.join(map(BETWEEN_FIELDS.join, fields)))
+            if folded not in whole:
+                continue
+            texts = whole.split(BETWEEN_ENTITIES)
+            if len(texts) == len(some) and BETWEEN_FIELDS not in folded:
+                found += compress(some, (folded in text for text in texts))
+            else:  # somebody writes what we part texts with
+                found += [one for one, said in zip(some, fields, strict=True) if any(folded in fold(s) for s in said)]
+        return found
 
     def _folded_names(self, entity_ids: Collection[int]) -> list[str]:
         try:
@@ -166,7 +183,7 @@ class TextIndex:
         """A superset of the entities that contain this folded text, in order of creation."""
         runs = list(WORD.finditer(folded))
         if not runs:  # punctuation only: nothing in the vocabulary can tell
-            return list(allowed) if allowed is not None else [entity.id for entity in self.graph.entities()]
+            return list(allowed) if allowed is not None else self.graph.entity_page("", 0, self.graph.entity_count)[0]
         found: list[int] | None = None
         # Words whose beginning is given first: they cost a look-up, and the others a scan of the vocabulary.
         for run in sorted(runs, key=lambda run: (run.start() == 0, run.end() == len(folded))):
@@ -185,9 +202,11 @@ class TextIndex:
         if from_start and to_end:
             return Holders([packed.holders_of(part)], self.hidden, [live[part]] if part in live else [])
         pattern = ("\n" if from_start else "") + part + ("\n" if to_end else "")
-        matching = packed.beginning_with(part) if from_start else packed.matching(pattern)
         changed = [live[word] for word in self._changed_words(pattern) if word in live]
-        return Holders([packed.holders(index) for index in matching], self.hidden, changed)
+        if from_start:
+            beginning = packed.beginning_with(part)
+            return Holders([packed.holders_between(beginning)], self.hidden, changed, len(beginning) == 1)
+        return Holders([packed.holders(index) for index in packed.matching(pattern)], self.hidden, changed)
 
     def beginning(self, part: str) -> list[int]:
         """The entities with a word that begins so."""
@@ -276,22 +295,26 @@ class TextIndex:
 
 
 class Holders:
-    """The entities with any of some words: for each word those packed, in order, of which the hidden no longer
-    count, and those that changed since. Nothing is unpacked before it is asked for."""
+    """The entities with any of some words: those packed, of which the hidden no longer count, and those that changed
+    since. Nothing is unpacked before it is asked for."""
 
-    __slots__ = ("_hidden", "_live", "_packed")
+    __slots__ = ("_hidden", "_in_order", "_live", "_packed")
 
-    def __init__(self, packed: list[Sequence[int]], hidden: set[int], live: list[set[int]]) -> None:
+    def __init__(
+        self, packed: list[Sequence[int]], hidden: set[int], live: list[set[int]], in_order: bool = True
+    ) -> None:
+        """`in_order`: each row is one word's; else it is that of many, one after the other."""
         self._packed = packed
         self._hidden = hidden
         self._live = live
+        self._in_order = in_order
 
     def cover(self, documents: int) -> bool:
         """Is this every entity, as one word tells?"""
-        return not self._hidden and len(self._packed) == 1 and len(self._packed[0]) == documents
+        return not self._hidden and self._in_order and len(self._packed) == 1 and len(self._packed[0]) == documents
 
     def each(self) -> Iterator[Collection[int]]:
-        """Word by word."""
+        """Row by row: an entity stands in them as often as it has such words."""
         hidden = self._hidden
         for holders in self._packed:
             yield [i for i in holders if i not in hidden] if hidden else holders
@@ -300,13 +323,13 @@ class Holders:
     def united(self) -> list[int]:
         """All of them, each once, in order; the common case of one packed word costs nothing."""
         telling = [some for some in self.each() if some]
-        if len(telling) == 1 and not isinstance(telling[0], set):
+        if len(telling) == 1 and self._in_order and not isinstance(telling[0], set):
             return list(telling[0])
         return sorted(set().union(*telling))
 
     def among(self, found: Collection[int]) -> list[int]:
         """Those of these, in their order. Many are looked up in few as few in many: the smaller side is walked."""
-        if SEARCH_COST * len(found) * len(self._packed) < sum(map(len, self._packed)):
+        if self._in_order and SEARCH_COST * len(found) * len(self._packed) < sum(map(len, self._packed)):
             return [entity_id for entity_id in found if self._has(entity_id)]
         held = set().union(*self.each())
         return [entity_id for entity_id in found if entity_id in held]

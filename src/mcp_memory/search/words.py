@@ -57,12 +57,17 @@ class Words:
         index = bisect_left(range(len(self)), word, key=self.word)
         return self.holders(index) if index < len(self) and self.word(index) == word else ()
 
-    def beginning_with(self, part: str) -> Iterator[int]:
+    def beginning_with(self, part: str) -> range:
         """Indexes of the words that begin with a part: they stand side by side."""
-        index = bisect_left(range(len(self)), part, key=self.word)
-        while index < len(self) and self.vocabulary.startswith(part, self._starts[index]):
-            yield index
-            index += 1
+        first = bisect_left(range(len(self)), part, key=self.word)
+        later = range(first, len(self))
+        vocabulary, starts = self.vocabulary, self._starts
+        return later[: bisect_left(later, True, key=lambda index: not vocabulary.startswith(part, starts[index]))]
+
+    def holders_between(self, words: range) -> Sequence[int]:
+        """The entities with these words, word after word."""
+        found: Sequence[int] = self._holders[self._offsets[words.start] : self._offsets[words.stop]]
+        return found
 
     def matching(self, pattern: str) -> Iterator[int]:
         """Indexes of the words matching a pattern in which a line end stands for the end of a word."""

@@ -83,7 +83,8 @@ class Draft:
         if fresh:
             believed.update(dict.fromkeys(fresh))
             self._next_observation += len(fresh)
-            entity_id = self.ids.get(name) or self.graph[name].id
+            entity_id = self.id_of(name)
+            assert entity_id is not None, "what is believed of it was looked up"
             self.changes.append(ObservationsAdded(entity_id, first, fresh, kind))
         return fresh, first
 

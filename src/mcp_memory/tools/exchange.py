@@ -250,7 +250,7 @@ LARGEST_KEPT = 16_000_000
 _drawings: WeakKeyDictionary[Graph, tuple[int, dict[str, str]]] = WeakKeyDictionary()
 
 
-@tool(past=True)
+@tool(lengthy=True, past=True)
 def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json") -> Said | Pieces:
     """The whole graph as one text: json, a mermaid flowchart, or dot for Graphviz. Large; to look at a part, use
     extract_subgraph."""
@@ -259,6 +259,11 @@ def export_graph(graph: Graph, format: Literal["json", "mermaid", "dot"] = "json
         return Pieces([b'{"format":"json","content":"', *escaped, b'"}'], escaped)
     text = _drawing(graph, format)
     return Said(text, {"format": format, "content": text})
+
+
+def forget_drawings(graph: Graph) -> None:
+    """Let the next one be drawn, though nothing changed."""
+    _drawings.pop(graph, None)
 
 
 def _drawing(graph: Graph, form: str) -> str:

@@ -24,29 +24,21 @@ from mcp_memory.tools.rendering import (
 from mcp_memory.views import View
 
 
-@tool(camel=True, past=True)
+@tool(camel=True, lengthy=True, past=True)
 def read_graph(graph: Graph, entity_type: str = "", offset: Offset = 0, limit: Offset | None = None) -> bytes | Pieces:
     """Everything, or one page: entities of a type, skipping offset, at most limit; then only relations between
     entities of the page. On a large memory search first, and page."""
     if not entity_type and not offset and limit is None:
         return everything_json(graph)
-    found = _ids(graph, entity_type)
-    page = found[offset:] if limit is None else found[offset : offset + limit]
+    page, total = graph.entity_page(entity_type, offset, graph.entity_count if limit is None else limit)
     inside = graph.relations_among(page)
-    return graph_json(entities_json(graph, page), relations_json(graph, inside), **rest(found, offset, page))
+    return graph_json(entities_json(graph, page), relations_json(graph, inside), **rest(total, offset, page))
 
 
-def rest(found: Sequence[Any], offset: int, page: Sequence[Any]) -> dict[str, int]:
+def rest(total: int, offset: int, page: Sequence[Any]) -> dict[str, int]:
     """What an answer says when there is more than its page."""
     after = offset + len(page)
-    return {"total": len(found), "nextOffset": after} if after < len(found) else {}
-
-
-def _ids(graph: Graph, entity_type: str) -> list[int]:
-    """The entities of a type, or all, in order of creation."""
-    if entity_type:
-        return list(graph.ids_of_type(entity_type))
-    return [entity_id for entity_id in graph.by_id if entity_id not in graph.placeholders]
+    return {"total": total, "nextOffset": after} if after < total else {}
 
 
 @tool(past=True)
@@ -171,18 +163,18 @@ def search_relations(
     ends = [graph.named(name) for name in (from_, to) if name]
     if None in ends:
         return {"relations": []}
-    if ends:
-        # The end with fewer relations is the shorter way.
-        start = min((end for end in ends if end), key=lambda end: graph.degree(end.id))
-        relations = graph.relations_of(start.id)
-    else:
-        relations = list(graph.active_relations())
+    count = min(limit, MOST_RELATIONS)
+    if not ends:
+        page, total = graph.relation_page(relation_type, offset, count)
+        return {"relations": shown_relations(graph, page), **rest(total, offset, page)}
+    # The end with fewer relations is the shorter way.
+    start = min((end for end in ends if end), key=lambda end: graph.degree(end.id))
     found = [
         relation
-        for relation in relations
+        for relation in graph.relations_of(start.id)
         if (not relation_type or relation.relation_type == relation_type)
         and (not from_ or graph.name_of(relation.source) == from_)
         and (not to or graph.name_of(relation.target) == to)
     ]
-    page = found[offset : offset + min(limit, MOST_RELATIONS)]
-    return {"relations": shown_relations(graph, page), **rest(found, offset, page)}
+    page = found[offset : offset + count]
+    return {"relations": shown_relations(graph, page), **rest(len(found), offset, page)}

@@ -79,41 +79,39 @@ class Linking:
             self._end = draft.place if keeps_loose_ends else draft.id_of
         else:
             self._end = graph.id_of if graph.placeholders else graph.ids.__getitem__
-        self._known = graph.relation_id
+        self._outgoing, self._known = graph.outgoing.get, graph.relation_id
         self._next = graph.next_relation
         self._linked: set[tuple[int, int, str]] = set()
 
     def link(self, given: RelationInput) -> dict[str, Any]:
         """Link one pair, and the other way round where the type has an inverse."""
-        source, target = self._end(given.source), self._end(given.target)
+        from_, to, kind, context = given.source, given.target, given.relation_type, given.context
+        source, target = self._end(from_), self._end(to)
         if source is None or target is None:
-            missing = given.source if source is None else given.target
-            return {"error": f"Entity not found: {missing}"}
-        kind = given.relation_type
-        relation_id = self.relate(source, target, kind, given.context or None)
+            return {"error": f"Entity not found: {from_ if source is None else to}"}
+        relation_id = self.relate(source, target, kind, context or None)
         if relation_id is None:
-            said = {"from": given.source, "to": given.target, "relationType": kind}
-            return {**said, "error": "Relation already exists"}
-        inverse = INVERSES.get(kind)
-        if inverse is not None:
-            self.relate(target, source, inverse, automatic_context(kind))
-        shown = {"id": relation_id, "from": given.source, "to": given.target, "relationType": kind}
-        if given.context:
-            shown["context"] = given.context
-        return shown
+            return {"from": from_, "to": to, "relationType": kind, "error": "Relation already exists"}
+        if kind in INVERSES:
+            self.relate(target, source, INVERSES[kind], automatic_context(kind))
+        if context:
+            return {"id": relation_id, "from": from_, "to": to, "relationType": kind, "context": context}
+        return {"id": relation_id, "from": from_, "to": to, "relationType": kind}
 
     def relate(self, source: int, target: int, relation_type: str, context: str | None) -> int | None:
         """The id of a relation that is now active, or None where it was so already."""
         triple = (source, target, relation_type)
         if triple in self._linked:
             return None
-        known = self._known(source, target, relation_type)
-        if known is not None and self.graph.relations[known].is_active:
-            return None
-        self._linked.add(triple)
+        out = self._outgoing(source)
+        known = self._known(*triple) if out is None else out.get((target, relation_type))
         if known is not None:
+            if self.graph.relations[known].is_active:
+                return None
+            self._linked.add(triple)
             self.changes.append(RelationRevived(known, context))
             return known
+        self._linked.add(triple)
         made = self._next
         self._next = made + 1
         self.changes.append(RelationCreated(made, source, target, relation_type, context))

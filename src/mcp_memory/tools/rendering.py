@@ -13,6 +13,7 @@ import msgspec
 from mcp_memory.desk import Pieces
 from mcp_memory.facts import Relation, UnknownEntity
 from mcp_memory.graph import PAGE_BITS, Graph
+from mcp_memory.pace import spend
 from mcp_memory.tools.dialects import plain_entity, shown_relations
 from mcp_memory.views import View
 
@@ -117,6 +118,7 @@ def _pages(ready: dict[int, Page], end: int, shown: Callable[[int, int], list[di
     for number in range((end >> PAGE_BITS) + 1):
         page = ready.get(number)
         if page is None:
+            spend(1 << PAGE_BITS)
             start = number << PAGE_BITS
             page = page_of(shown(start, start + (1 << PAGE_BITS)))
             if len(ready) < MOST_PAGES:

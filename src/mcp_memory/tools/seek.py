@@ -26,7 +26,7 @@ FAILED = "The model failed; the log on stderr says how."
 DEFAULT_FOUND = 50
 
 
-@tool(camel=True, past=True)
+@tool(camel=True, lengthy=True, past=True)
 def search_nodes(
     graph: Graph, query: Query, entity_type: str = "", limit: Offset = DEFAULT_FOUND, offset: Offset = 0
 ) -> bytes | Pieces:
@@ -37,7 +37,7 @@ def search_nodes(
     if is_everything(graph, page):
         return everything_json(graph)
     touching, more = shortened(graph.relations_touching(page))
-    more |= rest(found, offset, page)
+    more |= rest(len(found), offset, page)
     return graph_json(entities_json(graph, page), relations_json(graph, touching), **more)
 
 

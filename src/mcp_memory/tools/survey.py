@@ -6,10 +6,12 @@ from collections import Counter
 from typing import Any
 
 from mcp_memory.graph import Graph
+from mcp_memory.tools.inputs import Offset
+from mcp_memory.tools.recall import rest
 from mcp_memory.tools.registry import tool
 
 
-@tool(past=True)
+@tool(lengthy=True, past=True)
 def graph_stats(graph: Graph) -> dict[str, Any]:
     """How many entities, relations and observations there are, and the size of the word index."""
     texts = graph.texts
@@ -25,17 +27,18 @@ def graph_stats(graph: Graph) -> dict[str, Any]:
 
 
 @tool(past=True)
-def list_entity_types(graph: Graph) -> dict[str, Any]:
-    """The entity types in use with their counts, most used first."""
-    return {"types": _ranked(graph.type_counts)}
+def list_entity_types(graph: Graph, offset: Offset = 0, limit: Offset | None = None) -> dict[str, Any]:
+    """The entity types in use with their counts, most used first; all of them, or a page."""
+    return _ranked(graph.type_counts, offset, limit)
 
 
 @tool(past=True)
-def list_relation_types(graph: Graph) -> dict[str, Any]:
-    """The relation types in use with their counts, most used first."""
-    return {"types": _ranked(graph.relation_type_counts)}
+def list_relation_types(graph: Graph, offset: Offset = 0, limit: Offset | None = None) -> dict[str, Any]:
+    """The relation types in use with their counts, most used first; all of them, or a page."""
+    return _ranked(graph.relation_type_counts, offset, limit)
 
 
-def _ranked(counts: Counter[str]) -> list[dict[str, Any]]:
+def _ranked(counts: Counter[str], offset: int, limit: int | None) -> dict[str, Any]:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [{"type": name, "count": count} for name, count in ranked]
+    page = ranked[offset:] if limit is None else ranked[offset : offset + limit]
+    return {"types": [{"type": name, "count": count} for name, count in page], **rest(len(ranked), offset, page)}

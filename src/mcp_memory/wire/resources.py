@@ -24,6 +24,7 @@ MIME = "application/json"
 SCHEME = "memory://"
 # About 25,000 tokens, which is what hosts take from one answer. No memory of more facts is even tried.
 MOST_BYTES, MOST_FACTS = 100_000, 2_000
+LEAST_BYTES = 40  # of a relation
 SHOWN_TYPES, SHOWN_HUBS, SHOWN_RECENT, SHOWN_OBSERVATIONS = 40, 25, 20, 3
 # Looking through so many entities for hubs is no work for a loop that others wait for.
 MOST_AT_ONCE = 5_000
@@ -209,15 +210,16 @@ def of_relation(graph: Graph, relation_type: str) -> bytes | None:
     """The relations of a type, as far as they fit."""
     from mcp_memory.tools.dialects import shown_relation
 
-    if relation_type not in graph.relation_type_counts:
+    relations, count = graph.relation_page(relation_type, 0, MOST_BYTES // LEAST_BYTES)
+    if not count:
         return None
 
     def shown(relation: Relation) -> dict[str, Any]:
         return shown_relation(graph, relation)
 
-    found = (shown(each) for each in graph.active_relations() if each.relation_type == relation_type)
-    told = {"relationType": relation_type, "count": graph.relation_type_counts[relation_type]}
-    return _as_far_as_it_fits(told, "relations", found, "search_relations with this relationType shows the rest")
+    how = "search_relations with this relationType shows the rest"
+    told = {"relationType": relation_type, "count": count}
+    return _as_far_as_it_fits(told, "relations", map(shown, relations), how)
 
 
 def _as_far_as_it_fits(told: dict[str, Any], name: str, items: Any, how: str) -> bytes:
@@ -301,6 +303,6 @@ TEMPLATES = [
     _template("type", "entityType", "Entities of a type", "The entities of one type with their observations"),
     _template("relation", "relationType", "Relations of a type", "The relations of one type"),
 ]
-LOOKING_AROUND = (memory, recent, of_relation)
+LOOKING_AROUND = (memory, recent)
 READERS: dict[str, Reader] = {URI: memory, RECENT: recent, STATS: stats}
 TEMPLATED: dict[str, Reader] = {"entity": entity, "type": of_type, "relation": of_relation}

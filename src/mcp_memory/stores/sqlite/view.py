@@ -6,7 +6,7 @@ they are up to the feed."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import inf
 
 import apsw
@@ -76,12 +76,13 @@ class SqlView:
     def relations_touching(self, entity_ids: Iterable[int]) -> list[Relation]:
         return [relation for relation in self._linked(list(entity_ids)) if relation.is_active]
 
-    def relations_among(self, entity_ids: Sequence[int]) -> list[Relation]:
+    def relations_among(self, entity_ids: Collection[int]) -> list[Relation]:
         ids = set(entity_ids)
         return [r for r in self.relations_touching(ids) if r.source in ids and r.target in ids]
 
-    def active_relations(self) -> Iterator[Relation]:
-        return (Relation(*row) for row in self._run(SQL.active_relations))
+    def relation_page(self, relation_type: str, offset: int, count: int) -> tuple[list[Relation], int]:
+        found = [Relation(*row) for row in self._run(SQL.relation_page, (relation_type, count, offset))]
+        return found, int(self._run(SQL.relation_count, (relation_type,)).get)
 
     def _linked(self, entity_ids: Sequence[int]) -> list[Relation]:
         return [Relation(*row) for row in self._run(SQL.relations, (json.dumps(entity_ids),))]

@@ -20,8 +20,13 @@ select id, from_entity, to_entity, relation_type, created_at, context,
               union select id from relations where to_entity in (select value from json_each(?1)))
  order by id
 
--- active_relations --
-select id, from_entity, to_entity, relation_type, created_at, context, null from relations where active order by id
+-- relation_page --
+-- Of a type, or of any ('').
+select id, from_entity, to_entity, relation_type, created_at, context, null from relations
+ where active and (?1 = '' or relation_type = ?1) order by id limit ?2 offset ?3
+
+-- relation_count --
+select count(*) from relations where active and (?1 = '' or relation_type = ?1)
 
 -- neighbours --
 -- For a whole frontier at once; placeholders are nobody's neighbours.
