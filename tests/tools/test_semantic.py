@@ -209,6 +209,35 @@ def test_one_large_entity_does_not_crowd_out_the_others(call: Caller) -> None:
     assert {name for name, _ in ask(call, "blue door", limit=3)} == {"archive", "Ada", "Bob"}
 
 
+@pytest.mark.parametrize("query", ["Backend", "BACKEND", "bäckend"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_who_bears_the_name_comes_first_however_many_others_speak_of_it(call: Caller, query: str, limit: int) -> None:
+    others = [{**person(f"backend team {n}", "backend, backend!"), "entityType": "backend"} for n in range(40)]
+    old = person("Backend", "Shut down in March, after years in which nobody understood it")
+    call("create_entities", entities=[old, *others])
+    embedded(call.space)
+
+    assert ask(call, query, limit=limit)[0][0] == "Backend"
+
+
+@pytest.mark.parametrize("status", ["pausado", "completado", "archivado"])
+def test_who_bears_the_name_comes_first_although_it_is_no_longer_current(keep: Caller, status: str) -> None:
+    old = {**person("Backend", "Shut down in March"), "status": status}
+    keep("create_entities", entities=[old, person("Team", "The backend team meets on Mondays", "Backend, backend!")])
+    embedded(keep.space)
+
+    assert [name for name, _ in ask(keep, "backend")] == ["Backend", "Team"]
+
+
+def test_who_bears_the_name_and_of_whom_nothing_is_said_comes_first(call: Caller) -> None:
+    others = [person(f"backend team {n}", "backend, backend!") for n in range(40)]
+    call("create_entities", entities=[person("Backend"), *others])
+    embedded(call.space)
+
+    assert ask(call, "backend", limit=2)[0] == ("Backend", [])
+    assert "Backend" not in dict(ask(call, "backend", limit=2, kind="fact"))
+
+
 def test_equal_answers_keep_one_order(call: Caller) -> None:
     call("create_entities", entities=[person(name, "plays the violin") for name in ("Eve", "Ada", "Bob", "Dan")])
     embedded(call.space)

@@ -5,13 +5,14 @@ habit has the last, bounded word on the order of those. Filters come before any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
+from mcp_memory.search.bearers import bearers
 from mcp_memory.search.filters import Filters
 from mcp_memory.search.folding import fold, words
 from mcp_memory.search.fusion import WHOLE, Said, fused, meant, windowed
@@ -93,6 +94,7 @@ def seek(graph: Graph, asked: Asked, limit: int, filters: Filters) -> Hits:
     question = asked.question
     scored, said, progress = _scored(graph, asked, filters)
     best = _best(scored, max(limit * EXPANSION, FEWEST_MATCHES), limit * EXPANSION)
+    best += _asked_for(graph, question, scored, {match.owner for match in best})
     matches: dict[int, list[Match]] = {}
     for match in best:
         matches.setdefault(match.owner, []).append(match)
@@ -209,6 +211,18 @@ def _best(scored: Iterable[Scored], passages_wanted: int, entities_wanted: int) 
             owners_kept.add(each[1])
             kept.append(each)
     return [_match(*each) for each in kept]
+
+
+def _asked_for(graph: Graph, question: Question, scored: Iterable[Scored], known: Collection[int]) -> list[Match]:
+    """The best passage of each entity whose name is the question, as far as it is not among the best already."""
+    found = []
+    for one in scored:
+        for place in bearers(graph, one.passages, question):
+            owner, start = int(one.passages.owners[place]), int(one.passages.starts[place])
+            row = start + int(one.total[start : start + int(one.passages.counts[place])].argmax())
+            if owner not in known and one.total[row] > 0:
+                found.append(_match(float(one.total[row]), owner, int(one.passages.ids[row]), row, one))
+    return found
 
 
 def _match(score: float, owner: int, ident: int, row: int, one: Scored) -> Match:
