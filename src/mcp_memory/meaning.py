@@ -58,8 +58,12 @@ class Meaning:
         chosen = engine(self.model)
         if chosen is None:
             return None
+        from mcp_memory.embedding.places import remember
         from mcp_memory.search.changeover import Changeover
         from mcp_memory.stores.vectors import vectors_of
+
+        if self._is_kept:
+            remember(chosen.source)
 
         home = vectors_of(self._space.store, self._is_kept)
         made = Changeover(self._space.reading, home, chosen, engine_for)

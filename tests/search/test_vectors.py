@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.embedding.engine import engine_for
+from mcp_memory.embedding.models import model_in
 from mcp_memory.search.matrix import Matrix
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors
 from mcp_memory.space import Space
@@ -232,8 +235,10 @@ def kept(space: Space) -> dict[str, int]:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path) -> str:
-    """A folder with another model."""
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A folder with another model, which nobody has used yet."""
+    monkeypatch.setattr("mcp_memory.embedding.places.PLACES", str(tmp_path / "places"))
+    monkeypatch.setattr(import_module("mcp_memory.embedding.engine"), "_engines", {})
     folder = tmp_path / "tiny"
     folder.mkdir()
     for name, content in FILES.items():
@@ -317,6 +322,33 @@ def test_what_the_old_model_was_still_at_when_it_was_replaced_does_not_stay(
     space.close()
 
 
+@pytest.mark.parametrize("is_same", [True, False])
+def test_a_model_of_ones_own_serves_on_in_another_process_as_long_as_its_weights_are_the_same(
+    tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch, is_same: bool
+) -> None:
+    space = open_space(tmp_path / "memory.db", model=tiny)
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    old = vectors_of(space).stamp
+    space.close()
+    monkeypatch.setattr(import_module("mcp_memory.embedding.engine"), "_engines", {})  # as in another process
+    if not is_same:
+        weights = Path(tiny) / "model.onnx"
+        weights.write_bytes(weights.read_bytes() + b"\0")
+    monkeypatch.setattr(Vectors, "nudge", lambda self: None)  # nothing happens behind
+
+    space = open_space(tmp_path / "memory.db")
+    serving = space.vectors
+    assert serving is not None and (serving.stamp == old) is is_same
+    space.close()
+
+
+def test_no_memory_file_chooses_which_files_are_read_as_a_model(tmp_path: Path, tiny: str) -> None:
+    model = model_in(tiny)
+
+    assert engine_for(f"{model.name}/1") is None  # until somebody has used it here
+    assert engine_for(f"../{Path(tiny).name}/1") is engine_for(f"{tiny}/1") is None
+
+
 def test_without_the_old_model_its_vectors_are_not_mixed_with_the_new_ones(
     tmp_path: Path, tiny: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,6 +357,7 @@ def test_without_the_old_model_its_vectors_are_not_mixed_with_the_new_ones(
     vectors_of(space)
     space.close()
     monkeypatch.setattr(import_module("mcp_memory.embedding.engine"), "_engines", {})
+    shutil.rmtree(tiny)
 
     space = open_space(tmp_path / "memory.db")
     assert nearest(space, "a warm drink") == observation(space, "likes tea")

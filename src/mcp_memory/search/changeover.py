@@ -45,6 +45,7 @@ class Changeover:
     ) -> None:
         """`engine_for` finds the engine of a stamp, if we still have it."""
         self._home = home
+        self._reading = reading
         self._coming: Vectors | None = None
         self._former: Vectors | None = None
         self.serving = Vectors(reading, home, engine)
@@ -56,6 +57,7 @@ class Changeover:
             if old_engine is not None:
                 log.warning("embedding everything anew with %s; %s serves meanwhile", engine.stamp, older)
                 self._coming, self.serving = self.serving, Vectors(reading, home, old_engine)
+                self._coming.on_complete = self._arrive
         self._follow_up()
 
     def _follow_up(self) -> None:
@@ -71,6 +73,11 @@ class Changeover:
                 self._change()
         self.serving.refresh(graph)
         return self.serving
+
+    def _arrive(self) -> None:
+        """Everything has its new vector: they take over, also where nobody searches. Called by their worker."""
+        with self._reading() as graph:
+            self.refresh(graph)
 
     def _clear(self) -> None:
         """Everything has its vector: what other models left behind goes. Another process may serve by it still,
