@@ -113,6 +113,18 @@ def test_results_are_limited_and_filtered(told: Caller) -> None:
     assert "501 > 500" in told.refusal("search_semantic", query="x" * 501)
 
 
+def test_filters_hold_in_either_spelling(told: Caller) -> None:
+    assert [name for name, _ in ask(told, "learn aprender", entity_type="Sesion")] == ["Sesión 2 (3 de junio)"]
+    assert [name for name, _ in ask(told, "learn aprender", entity_type="Session", entityType="Sesion")] == [
+        "Sesión 2 (3 de junio)"
+    ]
+    short = told("search_semantic", query="learn aprender", max_tokens=60)
+    assert short == told("search_semantic", query="learn aprender", maxTokens=60)
+    assert short["left_out"] > 0
+    assert "maxTokens must be" in told.refusal("search_semantic", query="learn", max_tokens="few")
+    assert ask(told, '"max_tokens"')  # in what is asked it is text
+
+
 def test_answers_follow_every_change(told: Caller) -> None:
     told("add_observations", name="Empty", observations=["keeps the xylophone in the attic"])
     assert ask(told, "where is the xylophone")[0] == ("Empty", ["keeps the xylophone in the attic"])
