@@ -181,7 +181,7 @@ class Tool:
     @cached_property
     def _spellings(self) -> dict[bytes, tuple[str, str]]:
         """Arguments of several words in the spelling that is not listed, max_tokens for maxTokens and the other way
-        round, as they stand in JSON: a filter passed over in silence would not filter. The official server knows none."""
+        round, as they stand in JSON: a filter that is passed over does not filter. The official server knows none."""
         listed = {} if self.family == "official" else {self.wire_name(name): name for name, _, _ in self.parameters}
         others = ((name.rstrip("_") if self.camel else in_camels(name), wire) for wire, name in listed.items())
         return {f'"{other}"'.encode(): (other, wire) for other, wire in others if other != wire and other not in listed}
