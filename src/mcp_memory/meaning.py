@@ -97,6 +97,11 @@ class Meaning:
         """How many texts have a vector of the wanted model, of how many. Looks, and starts nothing."""
         return (0, 0) if self._made is None else self._made.progress()
 
+    def change(self) -> tuple[int, int] | None:
+        """While everything is embedded anew for another model: how many texts have its vector, of how many."""
+        made = self._made
+        return made.progress() if made is not None and made.is_changing else None
+
     def nudge(self) -> None:
         """Something was written: see to it soon."""
         if self._made is not None:

@@ -252,7 +252,8 @@ class Space:
                 raise NotNow
             self.meaning.prepare()
             meaning = self.meaning
-            return tool.function(Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not), *values)
+            seeker = Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not, meaning.change)
+            return tool.function(seeker, *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
 
     def _read(self, tool: Tool, values: tuple[Any, ...]) -> Any:

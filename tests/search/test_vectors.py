@@ -18,6 +18,7 @@ from mcp_memory.embedding.engine import engine_for
 from mcp_memory.embedding.models import model_in
 from mcp_memory.search.matrix import Matrix
 from mcp_memory.search.vectors import ENTITY, OBSERVATION, REFLECTION, Vectors
+from mcp_memory.server import main
 from mcp_memory.space import Space
 from mcp_memory.stores.vectors import KeptVectors
 from tests.conftest import Caller, link, person
@@ -334,6 +335,44 @@ def test_what_the_old_model_was_still_at_when_it_was_replaced_does_not_stay(
         time.sleep(0.02)
     time.sleep(0.2)
     assert list(kept(space)) == [coming.stamp]
+    space.close()
+
+
+def test_a_change_of_model_tells_how_far_it_is(
+    tmp_path: Path,
+    tiny: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "memory.db"
+    space = open_space(file)
+    Caller(space)("create_entities", entities=[person(f"P{n}", f"dog {n} likes tea") for n in range(20)])
+    vectors_of(space)
+    space.close()
+    monkeypatch.setattr("mcp_memory.search.vectors.LOT", 4)
+    monkeypatch.setattr(Vectors, "nudge", lambda self: None)  # nothing happens behind, until it is let
+    space = open_space(file, model=tiny)
+    call, serving = Caller(space), space.vectors
+    assert serving is not None
+    while serving.step():
+        pass
+
+    assert call("search_semantic", query="tea")["reembedding"] == {"embedded": 0, "of": 40}
+    coming = space.meaning.changeover()._coming  # type: ignore[union-attr]
+    assert coming is not None
+    while coming.progress()[0] < 20:
+        coming.step()
+    told = call("search_semantic", query="tea")
+    assert (told["status"], told["reembedding"]) == ("found", {"embedded": 20, "of": 40})
+    assert main(["-f", str(file), "stats"]) == 0
+    assert "texts with a vector" in (printed := capsys.readouterr().out)
+    assert "universal-sentence-encoder-multilingual-3 40, tiny-" in printed and " 20\n" in printed
+    while coming.step():
+        pass
+    assert "reembedding" not in call("search_semantic", query="tea")
+    lines = [record.getMessage() for record in caplog.records if "of 40 texts" in record.getMessage()]
+    assert len(lines) == 10 and "4 of 40" in lines[0] and "40 of 40" in lines[-1]
     space.close()
 
 
