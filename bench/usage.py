@@ -359,7 +359,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--conversations", type=Path, help="the evaluation's conversations; else texts are invented")
     parser.add_argument("--searches", type=int, default=10_000)
-    parser.add_argument("--model", default="none", help="as the setting; without one only words are compared")
+    parser.add_argument("--model", default="auto", help="as the setting; with none only words are compared")
     options = parser.parse_args()
     began = time.perf_counter()
     corpora = {"Invented notes": invented()}

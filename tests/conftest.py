@@ -77,6 +77,14 @@ def searches_have_time() -> Iterator[None]:
     patched.undo()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_model_is_remembered_for_whoever_runs_the_tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    patched = pytest.MonkeyPatch()
+    patched.setattr("mcp_memory.embedding.places.PLACES", str(tmp_path_factory.mktemp("home") / "places"))
+    yield
+    patched.undo()
+
+
 @pytest.fixture(params=STORES)
 def memory_file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Where a memory is kept, of each kind of store in turn."""

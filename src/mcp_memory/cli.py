@@ -204,11 +204,14 @@ def _as_json(path: str, findings: list[Any]) -> dict[str, Any]:
 def stats(request: Request) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.stores.formats import format_of
+    from mcp_memory.stores.vectors import vectors_of
 
     _must_exist(request.settings)
     space = space_for(request.settings)
     try:
         graph = space.graph()
+        # While another model takes over there are those of both.
+        embedded = vectors_of(space.store, may_write=False).stamps()
     finally:
         space.close()
     path = request.settings.path
@@ -223,6 +226,7 @@ def stats(request: Request) -> int:
             "reflections": f"{len(graph.reflections):,}",
             "entity types": _counts(graph.type_counts.most_common(10)),
             "relation types": _counts(graph.relation_type_counts.most_common(10)),
+            "texts with a vector": _counts([(stamp.rpartition("/")[0], count) for stamp, count in embedded.items()]),
         }
     )
     return 0

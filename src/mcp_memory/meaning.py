@@ -60,8 +60,12 @@ class Meaning:
         chosen = engine(self.model)
         if chosen is None:
             return None
+        from mcp_memory.embedding.places import remember
         from mcp_memory.search.changeover import Changeover
         from mcp_memory.stores.vectors import vectors_of
+
+        if self._is_kept:
+            remember(chosen.source)
 
         home = vectors_of(self._space.store, self._is_kept)
         made = Changeover(self._space.reading, home, chosen, engine_for)
@@ -109,6 +113,11 @@ class Meaning:
     def progress(self) -> tuple[int, int]:
         """How many texts have a vector of the wanted model, of how many. Looks, and starts nothing."""
         return (0, 0) if self._made is None else self._made.progress()
+
+    def change(self) -> tuple[int, int] | None:
+        """While everything is embedded anew for another model: how many texts have its vector, of how many."""
+        made = self._made
+        return made.progress() if made is not None and made.is_changing else None
 
     def nudge(self) -> None:
         """Something was written: see to it soon."""

@@ -266,7 +266,8 @@ class Space:
                 raise NotNow
             self.meaning.prepare()
             meaning = self.meaning
-            return tool.function(Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not), *values)
+            seeker = Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not, meaning.change)
+            return tool.function(seeker, *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
 
     def _read(self, tool: Tool, values: tuple[Any, ...]) -> Any:
@@ -487,8 +488,9 @@ class Space:
         first = graph.seq + 1
         pieces = [changes[start : start + CHANGES_PER_ENTRY] for start in range(0, len(changes), CHANGES_PER_ENTRY)]
         look = was if self.history is not None else nothing
+        who = str(origin)  # the history names who it was, not in which session
         return [
-            Entry(first + part, at, piece, origin, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
+            Entry(first + part, at, piece, who, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
         ]
 
     def _note_endings(self, graph: Graph, changes: list[AnyChange]) -> None:

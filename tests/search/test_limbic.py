@@ -252,6 +252,34 @@ def test_who_is_asked_for_by_name_comes_first() -> None:
     assert rows[0].baseline_rank == 1
 
 
+@pytest.mark.parametrize("metadata_share", [0.0, 1.0])
+@pytest.mark.parametrize("status", [*STATUS_FACTORS, "no status of ours"])
+def test_who_is_asked_for_by_name_comes_first_whatever_its_status_and_kind(status: str, metadata_share: float) -> None:
+    asked_for = found("b", 0.3, is_exact=True, status=status, metadata_share=metadata_share)
+    rows = rank([found("a", 0.9), asked_for], Known({"a": Use(99, NOW, 9)}), NOW, STANDARD, 0.7, {"a": 1.0})
+
+    assert order(rows) == ["b", "a"]
+    assert rows[0].baseline_rank == 1
+
+
+def test_of_two_that_bear_the_name_the_current_one_comes_first() -> None:
+    one, other = (
+        found(name, 0.9, is_exact=True, status=status) for name, status in [("A", "archivado"), ("a", "activo")]
+    )
+
+    assert order(rank([one, other], Known({"A": Use(99, NOW, 9)}), NOW, STANDARD, 0.7)) == ["a", "A"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(candidates, usages, echoes, constants, st.sampled_from(sorted(SHARES.values())))
+def test_nobody_stands_before_who_is_asked_for_by_name(
+    candidates: list[Candidate], usage: Known, echoes: dict[str, float], constants: Constants, share: float
+) -> None:
+    places = [row.candidate.is_exact for row in rank(candidates, usage, NOW, constants, share, echoes)]
+
+    assert places == sorted(places, reverse=True)
+
+
 @settings(max_examples=100, deadline=None)
 @given(candidates, usages, echoes)
 def test_nothing_of_what_was_used_can_move_what_is_clearly_more_relevant(

@@ -25,11 +25,25 @@ def bench() -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="module")
-def asked(bench: ModuleType) -> list[object]:
-    """What each question finds, from the real tool."""
-    asked: list[object] = bench.questions(*bench.invented(topics=12), "none")
+@pytest.fixture(scope="module", params=["auto", "none"])
+def asked(request: pytest.FixtureRequest, bench: ModuleType) -> list[object]:
+    """What each question finds, from the real tool: by words and meaning, as it ships, and by words alone."""
+    asked: list[object] = bench.questions(*bench.invented(topics=12), request.param)
     return asked
+
+
+def test_the_bench_asks_what_ships(bench: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[str] = []
+
+    def questions(entities: object, asked: object, model: str) -> list[object]:
+        asked_for.append(model)
+        return []
+
+    monkeypatch.setattr(bench, "questions", questions)
+    monkeypatch.setattr(bench, "run", lambda title, asked, searches: [])
+    monkeypatch.setattr(sys, "argv", ["usage.py"])
+
+    assert (bench.main(), asked_for) == (0, ["auto"])
 
 
 def test_being_shown_changes_nothing(bench: ModuleType, asked: list[object]) -> None:

@@ -124,6 +124,7 @@ def test_ending_one_half_of_an_inverse_pair_ends_both(keep: Caller) -> None:
     assert [relation["id"] for relation in described["endedRelations"]] == [1, 2]
     assert "already" in keep("end_relation", relation_id=1)["result"]
     assert "not found" in keep.refusal("end_relation", relation_id=42)
+    assert "not found" in keep.refusal("end_relation", relationId=42)
 
 
 def test_ids_are_never_given_twice(call: Caller) -> None:

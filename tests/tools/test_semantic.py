@@ -113,6 +113,18 @@ def test_results_are_limited_and_filtered(told: Caller) -> None:
     assert "501 > 500" in told.refusal("search_semantic", query="x" * 501)
 
 
+def test_filters_hold_in_either_spelling(told: Caller) -> None:
+    assert [name for name, _ in ask(told, "learn aprender", entity_type="Sesion")] == ["Sesión 2 (3 de junio)"]
+    assert [name for name, _ in ask(told, "learn aprender", entity_type="Session", entityType="Sesion")] == [
+        "Sesión 2 (3 de junio)"
+    ]
+    short = told("search_semantic", query="learn aprender", max_tokens=60)
+    assert short == told("search_semantic", query="learn aprender", maxTokens=60)
+    assert short["left_out"] > 0
+    assert "maxTokens must be" in told.refusal("search_semantic", query="learn", max_tokens="few")
+    assert ask(told, '"max_tokens"')  # in what is asked it is text
+
+
 def test_answers_follow_every_change(told: Caller) -> None:
     told("add_observations", name="Empty", observations=["keeps the xylophone in the attic"])
     assert ask(told, "where is the xylophone")[0] == ("Empty", ["keeps the xylophone in the attic"])
@@ -207,6 +219,35 @@ def test_one_large_entity_does_not_crowd_out_the_others(call: Caller) -> None:
     embedded(call.space)
 
     assert {name for name, _ in ask(call, "blue door", limit=3)} == {"archive", "Ada", "Bob"}
+
+
+@pytest.mark.parametrize("query", ["Backend", "BACKEND", "bäckend"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_who_bears_the_name_comes_first_however_many_others_speak_of_it(call: Caller, query: str, limit: int) -> None:
+    others = [{**person(f"backend team {n}", "backend, backend!"), "entityType": "backend"} for n in range(40)]
+    old = person("Backend", "Shut down in March, after years in which nobody understood it")
+    call("create_entities", entities=[old, *others])
+    embedded(call.space)
+
+    assert ask(call, query, limit=limit)[0][0] == "Backend"
+
+
+@pytest.mark.parametrize("status", ["pausado", "completado", "archivado"])
+def test_who_bears_the_name_comes_first_although_it_is_no_longer_current(keep: Caller, status: str) -> None:
+    old = {**person("Backend", "Shut down in March"), "status": status}
+    keep("create_entities", entities=[old, person("Team", "The backend team meets on Mondays", "Backend, backend!")])
+    embedded(keep.space)
+
+    assert [name for name, _ in ask(keep, "backend")] == ["Backend", "Team"]
+
+
+def test_who_bears_the_name_and_of_whom_nothing_is_said_comes_first(call: Caller) -> None:
+    others = [person(f"backend team {n}", "backend, backend!") for n in range(40)]
+    call("create_entities", entities=[person("Backend"), *others])
+    embedded(call.space)
+
+    assert ask(call, "backend", limit=2)[0] == ("Backend", [])
+    assert "Backend" not in dict(ask(call, "backend", limit=2, kind="fact"))
 
 
 def test_equal_answers_keep_one_order(call: Caller) -> None:

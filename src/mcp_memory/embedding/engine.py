@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 
 from mcp_memory.embedding.models import DOWNLOADABLE, EMBEDDED, MODELS, Model, model_in
 from mcp_memory.embedding.numerics import Floats, has_numpy, numpy
+from mcp_memory.embedding.places import recall
 
 Purpose = Literal["query", "passage"]
 # Queries whose vectors are kept: a client that refines its search repeats them.
@@ -65,6 +66,10 @@ class Engine:
     @property
     def model(self) -> str:
         return self._model.name
+
+    @property
+    def source(self) -> Model:
+        return self._model
 
     @property
     def dimension(self) -> int:
@@ -190,8 +195,9 @@ def engine_for(stamp: str) -> Engine | None:
         return None
     with _making:
         known = _engines.get(name)
-    if known is None and name in MODELS:
-        known = engine_of(MODELS[name])
+    if known is None:
+        model = MODELS.get(name) or recall(name)
+        known = None if model is None else engine_of(model)
     return known
 
 

@@ -45,8 +45,10 @@ class Changeover:
     ) -> None:
         """`engine_for` finds the engine of a stamp, if we still have it."""
         self._home = home
+        self._reading = reading
         self._coming: Vectors | None = None
         self._former: Vectors | None = None
+        self._told = 0  # tenths of the change that were told
         self.serving = Vectors(reading, home, engine)
         stamps = home.stamps()
         self._leftover = [stamp for stamp in stamps if stamp != engine.stamp]
@@ -56,6 +58,8 @@ class Changeover:
             if old_engine is not None:
                 log.warning("embedding everything anew with %s; %s serves meanwhile", engine.stamp, older)
                 self._coming, self.serving = self.serving, Vectors(reading, home, old_engine)
+                self._coming.on_complete = self._arrive
+                self._coming.on_step = self.tell
         self._follow_up()
 
     def _follow_up(self) -> None:
@@ -71,6 +75,19 @@ class Changeover:
                 self._change()
         self.serving.refresh(graph)
         return self.serving
+
+    def tell(self) -> None:
+        """Write down how far the change is, a line for each tenth."""
+        done, everything = self.progress()
+        tenth = 10 * done // max(everything, 1)
+        if tenth > self._told and self._coming is not None:
+            self._told = tenth
+            log.warning("embedding anew with %s: %d of %d texts", self._coming.stamp, done, everything)
+
+    def _arrive(self) -> None:
+        """Everything has its new vector: they take over, also where nobody searches. Called by their worker."""
+        with self._reading() as graph:
+            self.refresh(graph)
 
     def _clear(self) -> None:
         """Everything has its vector: what other models left behind goes. Another process may serve by it still,

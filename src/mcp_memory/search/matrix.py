@@ -1,7 +1,8 @@
 """Vectors of length 1 in rows, each with the fact it belongs to, scanned whole: exact, and nothing to build.
 
 A row stands twice: in bytes with a scale of its own, which is what a scan reads, and in half precision, which
-scores the best of a scan once more. In a very large matrix the signs alone tell which rows are worth a scan.
+scores the best of a scan once more. A search wants every cosine (`scores`); who wants the nearest alone (`nearest`) is
+told by the signs which rows of a very large matrix are worth a look. docs/decisions/0009-numkong.md has the figures.
 Only cosines come out. Not safe for threads: whoever shares it has a lock."""
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from mcp_memory.embedding.numerics import Floats, numpy, scanner
 # What a scan finds is scored again exactly, so many times what was asked for: a byte a number misplaces
 # near-equals only.
 SPARE, FEWEST = 5, 50
+# The rows of a whole scan that score so near the best are scored again: what a byte a number may misplace among them.
+NEAR_BEST = 0.02
 # From so many rows on, signs are compared first, and so many rows are then scanned. Signs cost an eighth.
 MANY_ROWS, PROMISING = 300_000, 8000
 FIRST_ROOM = 256
@@ -225,7 +228,7 @@ class Matrix:
         return found
 
     def scores(self, query: Floats) -> Array:
-        """The cosine of every row with a vector of length 1, to about a thousandth."""
+        """The cosine of every row with a vector of length 1, to about a thousandth; of the best ones exactly."""
         np = numpy()
         whole, scale = _in_bytes(query)
         scan = scanner()
@@ -233,6 +236,10 @@ class Matrix:
         scores = np.concatenate(found) if len(found) != 1 else found[0]
         scores *= self._whole(self._scales)
         scores *= scale
+        best = np.flatnonzero(scores >= scores.max(initial=-1.0) - np.float32(NEAR_BEST))
+        if len(best) > FEWEST:
+            best = best[_best(scores[best], FEWEST)]
+        scores[best] = self.vectors(best) @ query.reshape(-1)
         return scores
 
     def nearest(self, query: Floats, most: int) -> list[tuple[int, float]]:

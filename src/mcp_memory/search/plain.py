@@ -14,6 +14,7 @@ from mcp_memory.search.budget import within
 from mcp_memory.search.filters import Filters
 from mcp_memory.search.folding import fold, words
 from mcp_memory.search.limbic import Candidate, Ranked
+from mcp_memory.search.rrf import RRF_K
 from mcp_memory.search.stems import stems, variants
 from mcp_memory.search.stopwords import STOP_WORDS
 from mcp_memory.search.times import seconds_of
@@ -33,7 +34,6 @@ TITLE_SHARE = 0.5
 SHORTEST = 3
 # Below this share of the question's words, the best observation is only a near miss.
 WEAK = 0.34
-RRF_K = 60
 
 
 class Asked(NamedTuple):

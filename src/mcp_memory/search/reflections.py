@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.search.folding import words
 from mcp_memory.search.limbic import Constants, decay
+from mcp_memory.search.rrf import RRF_K, rrf
 from mcp_memory.search.stems import stems, variants
 from mcp_memory.search.stopwords import STOP_WORDS
 from mcp_memory.search.times import seconds_of
@@ -18,7 +19,6 @@ from mcp_memory.search.times import seconds_of
 if TYPE_CHECKING:
     from mcp_memory.facts import Reflection
 
-RRF_K = 60
 K1, B = 1.2, 0.75
 
 
@@ -79,11 +79,8 @@ def best(
 ) -> list[tuple[Reflection, float]]:
     """The reflections that fit a query, each with its score, best first. `said`: what their words say of it, `near`:
     what their meaning does, where there is a model."""
-    ranks: dict[int, float] = {}
     lists = [sorted(said, key=lambda one: -said[one][0]), sorted(near, key=lambda one: -near[one])]
-    for ordered in lists:
-        for place, one in enumerate(ordered, 1):
-            ranks[one] = ranks.get(one, 0.0) + 1 / (RRF_K + place)
+    ranks = rrf(lists)
     # 1 for what stands first in every list there could be: whose words nobody says is half unknown.
     highest = (2 if near else 1) / (RRF_K + 1)
     constants = Constants()

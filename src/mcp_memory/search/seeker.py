@@ -26,6 +26,8 @@ class Seeker(NamedTuple):
     origin: str
     vectors: Callable[[Graph], Vectors | None]  # what the texts of a graph mean; None where there is no model
     why_not: Callable[[], str | None]  # why there is none, in words for whoever asked
+    # While another model takes over: how many texts have its vector, of how many.
+    change: Callable[[], tuple[int, int] | None] = lambda: None
 
 
 def ask(seeker: Seeker, query: str) -> Asked:

@@ -5,13 +5,14 @@ habit has the last, bounded word on the order of those. Filters come before any 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
+from mcp_memory.search.bearers import bearers
 from mcp_memory.search.filters import Filters
 from mcp_memory.search.folding import fold, words
 from mcp_memory.search.fusion import WHOLE, Said, fused, meant, windowed
@@ -19,6 +20,7 @@ from mcp_memory.search.gathering import Lot, PassageIndex
 from mcp_memory.search.limbic import Candidate
 from mcp_memory.search.passages import Array, Passages, np
 from mcp_memory.search.question import Question, as_said, read
+from mcp_memory.search.rrf import rrf
 from mcp_memory.search.stems import stems
 from mcp_memory.search.times import seconds_of
 from mcp_memory.search.vectors import Vectors
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 FEWEST_MATCHES = 20
 # Entities ranked for each one asked for.
 EXPANSION = 3
-RRF_K = 60
 # What stands in for a word that nobody says counts less.
 KIN = 0.5
 # What the best passages say of the question's words, as a share, and the best cosine together: below this, they are
@@ -93,6 +94,7 @@ def seek(graph: Graph, asked: Asked, limit: int, filters: Filters) -> Hits:
     question = asked.question
     scored, said, progress = _scored(graph, asked, filters)
     best = _best(scored, max(limit * EXPANSION, FEWEST_MATCHES), limit * EXPANSION)
+    best += _asked_for(graph, question, scored, {match.owner for match in best})
     matches: dict[int, list[Match]] = {}
     for match in best:
         matches.setdefault(match.owner, []).append(match)
@@ -215,6 +217,18 @@ def _best(scored: Iterable[Scored], passages_wanted: int, entities_wanted: int) 
     return [_match(*each) for each in kept]
 
 
+def _asked_for(graph: Graph, question: Question, scored: Iterable[Scored], known: Collection[int]) -> list[Match]:
+    """The best passage of each entity whose name is the question, as far as it is not among the best already."""
+    found = []
+    for one in scored:
+        for place in bearers(graph, one.passages, question):
+            owner, start = int(one.passages.owners[place]), int(one.passages.starts[place])
+            row = start + int(one.total[start : start + int(one.passages.counts[place])].argmax())
+            if owner not in known and one.total[row] > 0:
+                found.append(_match(float(one.total[row]), owner, int(one.passages.ids[row]), row, one))
+    return found
+
+
 def _match(score: float, owner: int, ident: int, row: int, one: Scored) -> Match:
     return Match(
         owner,
@@ -258,14 +272,14 @@ def _candidates(
     ranks = _ranks(matches)
     return [
         _candidate(
-            graph, graph.by_id[owner], matches[owner][0].score / ends, ranks[owner], distances.get(owner), folded
+            graph, graph.by_id[owner], matches[owner][0].score / ends, ranks.get(owner), distances.get(owner), folded
         )
         for owner in owners
     ]
 
 
 def _candidate(
-    graph: Graph, entity: Entity, relevance: float, rrf_score: float, distance: float | None, folded: str
+    graph: Graph, entity: Entity, relevance: float, rrf_score: float | None, distance: float | None, folded: str
 ) -> Candidate:
     active = entity.active()
     return Candidate(
@@ -298,18 +312,20 @@ def _distances(asked: Asked, matches: dict[int, list[Match]]) -> dict[int, float
 
 
 def _ranks(matches: dict[int, list[Match]]) -> dict[int, float]:
-    """Reciprocal rank fusion, as documented, of two lists of the entities found: by words and by meaning."""
+    """The documented score of two lists of the entities found, by words and by meaning. Nothing where no word says
+    anything: one list is no fusion."""
     by_words = {owner: max(match.words for match in found) for owner, found in matches.items()}
+    if not any(by_words.values()):
+        return {}
     by_meaning = {
         owner: max((match.cosine for match in found if match.cosine == match.cosine), default=0.0)
         for owner, found in matches.items()
     }
-    scores = dict.fromkeys(matches, 0.0)
-    for values in (by_words, by_meaning):
-        ordered = sorted((owner for owner in values if values[owner] > 0), key=lambda owner: (-values[owner], owner))
-        for place, owner in enumerate(ordered, 1):
-            scores[owner] += 1 / (RRF_K + place)
-    return scores
+    return rrf([_ordered(by_words), _ordered(by_meaning)])
+
+
+def _ordered(values: dict[int, float]) -> list[int]:
+    return sorted((owner for owner in values if values[owner] > 0), key=lambda owner: (-values[owner], owner))
 
 
 # ── in words ─────────────────────────────────────────────────────────────────────────────────────

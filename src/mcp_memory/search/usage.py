@@ -14,6 +14,7 @@ from typing import Protocol
 import msgspec
 
 from mcp_memory.facts import MemoryFault
+from mcp_memory.origins import session_of
 from mcp_memory.search.habits import Credit, Ending, Habits, Note, Search
 from mcp_memory.search.limbic import Candidate, Constants, Ranked, Use, constants_in, rank
 from mcp_memory.search.routing import SHARES, route
@@ -174,7 +175,7 @@ class Usage:
         began: float | None = None,
     ) -> Search:
         """Note what a search answers, in the order of the answer. `began`: when, by `now`, the call came in."""
-        now = self._clock()
+        now, origin = self._clock(), session_of(origin)
         duration = None if began is None else max(now - began, 0.0) * 1000
         search = Search(query, origin, now, limit, engine, duration, list(rows), self._most_events > 0)
         with self._lock:
@@ -195,11 +196,11 @@ class Usage:
         return self._clock() < self._listening_until
 
     def used(self, names: Iterable[str], origin: str = "") -> list[str]:
-        """Credit what a search of this origin served a short while ago; the others."""
+        """Credit what a search of this origin, in the same session, served a short while ago; the others."""
         names = list(names)
         if not self.is_listening():
             return names
-        now = self._clock()
+        now, origin = self._clock(), session_of(origin)
         with self._lock:
             recent = [search for search in self._recent.get(origin, ()) if now - search.at < SOON]
             fresh = [credit for name in dict.fromkeys(names) if (credit := _credit(name, recent, now)) is not None]

@@ -186,6 +186,7 @@ class Vectors:
         # Asked, without any lock held, with the ids of observations that have just got their vectors.
         self.on_fresh: list[Callable[[Sequence[int]], None]] = []
         self.on_complete: Callable[[], None] | None = None  # called by the worker when every text has its vector
+        self.on_step: Callable[[], None] | None = None  # called by the worker when some texts got their vectors
         self._reading = reading
         self._home = home
         self._graph: Graph | None = None
@@ -350,6 +351,8 @@ class Vectors:
                 return is_more
         vectors = self._kept(lot) if lot.texts is None else self._encoded(lot, lot.texts)
         fresh = self._put(lot.kind, vectors)
+        if self.on_step is not None:
+            self.on_step()
         if fresh and lot.texts is not None and lot.kind == OBSERVATION:
             for tell in self.on_fresh:
                 tell(fresh)

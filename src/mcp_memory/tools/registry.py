@@ -31,6 +31,12 @@ CANNOT_LOOK_BACK = (
 )
 
 
+def in_camels(name: str) -> str:
+    """`max_tokens` as `maxTokens`."""
+    head, *tail = name.split("_")
+    return head + "".join(word.capitalize() for word in tail)
+
+
 class Within:
     """Marks an argument with the limit it must respect: `Annotated[list[Name], Within(check)]`."""
 
@@ -124,10 +130,7 @@ class Tool:
 
     def wire_name(self, parameter: str) -> str:
         name = parameter.rstrip("_")  # `from_` stands for the wire's `from`
-        if not self.camel:
-            return name
-        head, *tail = name.split("_")
-        return head + "".join(word.capitalize() for word in tail)
+        return in_camels(name) if self.camel else name
 
     @cached_property
     def schema(self) -> dict[str, Any]:
@@ -161,6 +164,8 @@ class Tool:
 
     def decode(self, arguments: bytes | msgspec.Raw, limits: Limits) -> tuple[Any, ...]:
         """The arguments as values for the function, every limit checked; BadInput says what is wrong."""
+        if self._spellings and any(key in bytes(arguments) for key in self._spellings):
+            arguments = self._as_listed(arguments)
         try:
             decoded = self._decoder(arguments)
         except msgspec.ValidationError as fault:
@@ -172,6 +177,24 @@ class Tool:
         if not moment and not self.writes and any(key in bytes(arguments) for key in MOMENT_KEYS):
             moment = self._moment(arguments)
         return AsOf.of(values, moment) if moment else values
+
+    @cached_property
+    def _spellings(self) -> dict[bytes, tuple[str, str]]:
+        """Arguments of several words in the spelling that is not listed, max_tokens for maxTokens and the other way
+        round, as they stand in JSON: a filter that is passed over does not filter. The official server knows none."""
+        listed = {} if self.family == "official" else {self.wire_name(name): name for name, _, _ in self.parameters}
+        others = ((name.rstrip("_") if self.camel else in_camels(name), wire) for wire, name in listed.items())
+        return {f'"{other}"'.encode(): (other, wire) for other, wire in others if other != wire and other not in listed}
+
+    def _as_listed(self, arguments: bytes | msgspec.Raw) -> bytes | msgspec.Raw:
+        """The same arguments by the names in the schema."""
+        given = msgspec.json.decode(arguments)
+        if not isinstance(given, dict):
+            return arguments
+        for other, wire in self._spellings.values():
+            if other in given:
+                given.setdefault(wire, given.pop(other))
+        return msgspec.json.encode(given)
 
     def _moment(self, arguments: bytes | msgspec.Raw) -> str:
         """The moment that is meant, in the other spelling. Who asks about the past is never shown the present."""

@@ -74,6 +74,9 @@ def search_semantic(
     told: dict[str, Any] = {"results": results, "status": hits.status, "engine": HYBRID}
     if hits.progress is not None and hits.status == INCOMPLETE:
         told["progress"] = {"embedded": hits.progress[0], "of": hits.progress[1]}
+    change = seeker.change()
+    if change is not None:
+        told["reembedding"] = {"embedded": change[0], "of": change[1]}
     if asked.meaning is None:
         told |= {"engine": TEXT, "note": f"Found by words only. {seeker.why_not() or FAILED}"}
     if len(results) < len(ranked):

@@ -6,11 +6,13 @@ that would have to wait for another program's lock and, where many clients share
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcp_memory.facts import SCOPES, NotNow
+from mcp_memory.origins import Origin
 from mcp_memory.pace import at, here
 from mcp_memory.wire.asking import Asked, Dialogue, InputRequired, Unable
 from mcp_memory.wire.eras import ALWAYS, NEWEST_HANDSHAKE, STATELESS_ERAS, STATELESS_ONLY, STATELESS_VERSIONS, Era
@@ -78,6 +80,7 @@ class Session:
         self.at_once = at_once
         self.client: object = self  # whose conversation it is: its forks share this
         self.era: Era = offer.eras[NEWEST_HANDSHAKE]
+        self.number = os.urandom(6).hex()  # tells it from other conversations of the same client; forks share it
         self.origin = transport  # who asks, for the history
         self.peer = Peer(offer)
         self.streams: dict[Any, Interest] = {}  # open `listen`s
@@ -114,6 +117,7 @@ class Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
         fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level, shown=self.shown)
         fork.client, fork.era, fork.origin = self.client, self.era, self.origin
+        fork.number = self.number
         fork.peer, fork.shook_hands = self.peer, self.shook_hands
         return fork
 
@@ -256,7 +260,8 @@ class Session:
         self.era = era
         self.peer.capabilities = capabilities
         self.peer.interest = Interest(self.offer, lists=() if self.offer.official else LISTS)
-        self.origin = self._named(client)
+        name = self._named(client)
+        self.origin = Origin(name, f"{name} #{self.number}")
         self.shook_hands = True
 
     def sender(self, meta: Meta) -> str:
