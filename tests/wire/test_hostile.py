@@ -160,6 +160,41 @@ def test_a_silent_stranger_makes_room_for_who_comes_and_a_client_does_not(tmp_pa
                 assert too_many.receive()[0] == 503
 
 
+def test_who_asks_whether_the_server_is_alive_has_not_shown_a_token_and_makes_room(tmp_path: Path) -> None:
+    few = Toy(tmp_path, "http", "--max-connections", "3", "--auth-token", TOKEN)
+    asking = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" + b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with running(few) as server, contextlib.ExitStack() as strangers:
+        for _ in range(3):
+            stranger = strangers.enter_context(Raw(server))
+            stranger.send(asking)
+            assert stranger.receive()[0] == 200
+        time.sleep(0.4)
+        with Web(server, Authorization=f"Bearer {TOKEN}") as newcomer:
+            assert newcomer.modern("server/discover").status == 200
+            strangers.enter_context(Raw(server)).send(asking)
+            assert newcomer.modern("server/discover").status == 200
+
+
+def test_a_connection_whose_token_was_revoked_makes_room_too(tmp_path: Path) -> None:
+    from mcp_memory.wire import tokens
+    from tests.wire.test_tokens import NOW
+
+    file = tmp_path / "tokens.json"
+    gone = tokens.create(str(file), "gone", ("read",), "", NOW)[1]
+    stays = tokens.create(str(file), "stays", ("read",), "", NOW)[1]
+    few = Toy(tmp_path, "http", "--max-connections", "1", "--auth-token-file", str(file))
+    with running(few) as server, Web(server, Authorization=f"Bearer {gone}") as before:
+        assert before.modern("server/discover").status == 200
+        tokens.revoke(str(file), "gone")
+        until = time.monotonic() + PATIENCE
+        while True:
+            with Web(server, Authorization=f"Bearer {stays}") as newcomer, contextlib.suppress(OSError):
+                if newcomer.modern("server/discover").status == 200:
+                    break
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+
 def test_a_head_that_trickles_in_is_given_up_soon() -> None:
     async def talk(house: HouseOfTests) -> None:
         await house.send(b"POST /mcp HTTP/1.1\r\nHost: local")

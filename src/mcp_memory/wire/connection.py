@@ -45,7 +45,7 @@ class Connection(asyncio.Protocol):
         self.is_lingering = False
         self.is_ending = False  # the server is: nothing new is begun
         self.client_has_ended = False  # it sends nothing more
-        self.is_proven = False  # it has asked something that it may ask
+        self.is_proven = False  # it has asked something that not everybody may ask
         self.is_private = False  # TLS
         self.address = ""  # of the client
         self.caller: Caller | None = None  # whose token it showed last
@@ -130,6 +130,7 @@ class Connection(asyncio.Protocol):
         if (self.is_clogged or self.is_lingering) and now - self._since > patience:
             self.transport.abort()
         elif self.caller is not None and not self.is_lingering and self.caller.is_over(time.time()):
+            self.is_proven = False
             self.show_out()
 
     @property

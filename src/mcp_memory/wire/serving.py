@@ -145,7 +145,7 @@ class Service:
         return not is_full
 
     def _displace(self) -> bool:
-        """Send away who came first and has not yet asked anything that it may ask: it had its time."""
+        """Send away who came first and has not yet shown that it may ask for the memory: it had its time."""
         latest = self.loop.time() - STRANGER_SECONDS
         strangers = [
             each for each in self.connections if not (each.is_proven or each.is_turned_away) and each.came < latest
