@@ -13,12 +13,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mcp_memory.wire.jsonrpc import MOST_BYTES
+from mcp_memory.wire.news import MOST_WATCHED
 from tests.conftest import person
 from tests.wire.network import PATIENCE, Server, Toy, Web, call, real, request, running
 from tests.wire.test_http_wire import House as HouseOfTests
@@ -313,6 +315,32 @@ def test_listeners_that_never_read_cost_little_and_others_hear(server: Server) -
             assert stream.event()["params"]["uri"] == uri
     for one in deaf:
         one.close()
+
+
+@on_a_quiet_machine
+def test_many_listeners_to_one_large_entity_in_many_spellings_cost_each_write_little(server: Server) -> None:
+    name = "Much is known"
+    entity = person(name, *(f"{number} " + "x" * 1900 for number in range(40)))
+    spellings = ["".join(each) for each in product(*((letter, f"%{ord(letter):02x}") for letter in name[:7]))]
+    uris = [f"memory://entity/{spelling}{name[7:].replace(' ', '%20')}" for spelling in spellings[:MOST_WATCHED]]
+    asking = post("subscriptions/listen", 1, BEARER, notifications={"resourceSubscriptions": uris})
+    with Web(server, Authorization=f"Bearer {TOKEN}") as writer, contextlib.ExitStack() as listeners:
+        assert writer.modern("tools/call", name="create_entities", arguments={"entities": [entity]}).status == 200
+        for _ in range(60):
+            listeners.enter_context(Raw(server)).send(asking)
+        hearer = listeners.enter_context(Web(server, Authorization=f"Bearer {TOKEN}"))
+        stream = hearer.modern("subscriptions/listen", "s", notifications={"resourceSubscriptions": uris[-1:]})
+        assert stream.event()["method"] == "notifications/subscriptions/acknowledged"
+        with others_hardly_notice(server):
+            for number in range(50):
+                entities = [person(f"unrelated {number}")]
+                assert (
+                    writer.modern("tools/call", name="create_entities", arguments={"entities": entities}).status == 200
+                )
+                time.sleep(0.02)
+        arguments = {"name": name, "observations": ["and this"]}
+        assert writer.modern("tools/call", name="add_observations", arguments=arguments).status == 200
+        assert stream.event()["params"]["uri"] == uris[-1]
 
 
 @on_a_quiet_machine

@@ -120,8 +120,8 @@ class Connection(asyncio.Protocol):
         """The worker has said everything."""
         raise NotImplementedError
 
-    def hear(self, writers: set[object]) -> None:
-        """These clients have written: tell this one if it wants to know."""
+    def hear(self) -> None:
+        """Somebody has written: tell this client if it wants to know."""
         raise NotImplementedError
 
     def tick(self, now: float) -> None:

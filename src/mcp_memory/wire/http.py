@@ -381,9 +381,9 @@ class HttpConnection(Connection):
     def worked(self, to: Any) -> None:
         to.worked()
 
-    def hear(self, writers: set[object]) -> None:
+    def hear(self) -> None:
         if self.exchange is not None:
-            self.exchange.hear(writers)
+            self.exchange.hear()
 
     def ended(self) -> None:
         if self.exchange is not None and self.exchange.ends_with_its_client:

@@ -168,7 +168,7 @@ def subscribe(session: Session, era: Era, ident: bytes, message: Message, line: 
     if session.offer.resources.can_change(uri):
         if interest.is_full and uri not in interest:
             raise Fault(INVALID_REQUEST, f"Invalid request: {MOST_WATCHED} subscriptions are the most; end one first")
-        interest.add(uri)
+        interest.add(uri, session.is_hurried)
         session.offer.watch()
     elif not session.offer.official:
         raise no_such_resource(session, era, uri)
@@ -192,7 +192,7 @@ def listen(session: Session, era: Era, ident: bytes, message: Message, line: byt
     wanted = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
     honoured = [uri for uri in dict.fromkeys(wanted) if session.offer.resources.can_change(uri)][:MOST_WATCHED]
     lists = [name for name in LISTS if asked.get(f"{name}ListChanged") is True]
-    session.streams[key] = Interest(session.offer, ident, honoured, lists)
+    session.streams[key] = Interest(session.offer, ident, honoured, lists, at_once=session.is_hurried)
     if honoured:
         session.offer.watch()
     carried: dict[str, Any] = {f"{name}ListChanged": True for name in lists}

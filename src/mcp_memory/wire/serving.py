@@ -13,7 +13,6 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mcp_memory.settings import BadSetting
 from mcp_memory.wire.access import Access, access_for, address_of, is_loopback
 from mcp_memory.wire.audit import Audit
+from mcp_memory.wire.connection import SLICE_SECONDS
 from mcp_memory.wire.meters import Meters
 from mcp_memory.wire.oauth import resource_of
 from mcp_memory.wire.stdio import SWITCH_SECONDS
@@ -121,7 +121,7 @@ class Service:
         self._most = most_connections
         self._turned_away = 0
         self.workers = Workers(most_connections)
-        self._writers: deque[object] = deque()
+        self._untold: dict[Connection, None] = {}  # those that have yet to hear of a write, in order
         self._will_tell = False
         self.began = self.loop.time()
         self.is_prepared = False  # the graph has been asked for, and there was an answer
@@ -238,7 +238,6 @@ class Service:
         """A session has written, or somebody else; called in whichever thread that was."""
         if not self.hearers:
             return
-        self._writers.append(session.client if session is not None else None)
         if not self._will_tell:
             self._will_tell = True
             try:
@@ -248,11 +247,23 @@ class Service:
 
     def _tell(self) -> None:
         self._will_tell = False
-        writers = set()
-        while self._writers:
-            writers.add(self._writers.popleft())
-        for connection in list(self.hearers):
-            connection.hear(writers)
+        is_telling = bool(self._untold)
+        self._untold.update(dict.fromkeys(self.hearers))
+        if not is_telling:
+            self._go_on_telling()
+
+    def _go_on_telling(self) -> None:
+        """Tell one after the other, and let whoever asks have a turn between."""
+        until = self.loop.time() + SLICE_SECONDS
+        try:
+            while self._untold and self.loop.time() < until:
+                connection = next(iter(self._untold))
+                del self._untold[connection]
+                if connection in self.hearers:
+                    connection.hear()
+        finally:
+            if self._untold:
+                self.loop.call_soon(self._go_on_telling)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────
 
