@@ -11,8 +11,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.wire.callers import ANYBODY
+
 if TYPE_CHECKING:
-    from mcp_memory.wire.callers import Caller
+    from mcp_memory.wire.callers import Allowance, Caller
     from mcp_memory.wire.serving import Service
 
 # So much may wait to be sent before a client that does not read is no longer served, and for how long then.
@@ -132,6 +134,11 @@ class Connection(asyncio.Protocol):
         elif self.caller is not None and not self.is_lingering and self.caller.is_over(time.time()):
             self.is_proven = False
             self.show_out()
+
+    @property
+    def allowance(self) -> Allowance:
+        """Of whoever asks what is answered now."""
+        return ANYBODY.allowance if self.caller is None else self.caller.allowance
 
     @property
     def is_at_work(self) -> bool:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory.settings import BadSetting
@@ -27,6 +26,7 @@ from mcp_memory.wire.meters import Meters
 from mcp_memory.wire.oauth import resource_of
 from mcp_memory.wire.stdio import SWITCH_SECONDS
 from mcp_memory.wire.tls import Certificate, certificate_for
+from mcp_memory.wire.workers import Workers
 
 if TYPE_CHECKING:
     from mcp_memory.settings import Settings
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mcp_memory.wire.offer import Offer
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.tls import Greeting
-
-    Job = Callable[[], None]
 
 T = TypeVar("T")
 log = logging.getLogger("mcp_memory")
@@ -53,40 +51,6 @@ STRANGER_SECONDS = 0.25
 PREPARE_SECONDS = 2.0
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-class Workers:
-    """Threads for calls that would keep the loop waiting: made when needed, kept, no obstacle to the end."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._count = 0
-        self._idle = 0
-        self._lock = threading.Lock()
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
-
-    def do(self, job: Job) -> None:
-        with self._lock:
-            is_new = not self._idle and self._count < self._most
-            self._count += is_new
-            self._idle -= not is_new
-        self._jobs.put(job)
-        if is_new:
-            threading.Thread(target=self._work, name="worker", daemon=True).start()
-
-    @property
-    def waiting(self) -> int:
-        return self._jobs.qsize()
-
-    @property
-    def busy(self) -> int:
-        return self._count - max(self._idle, 0)
-
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
-            with self._lock:
-                self._idle += 1
 
 
 class Service:
@@ -218,7 +182,10 @@ class Service:
             except RuntimeError:  # the loop has ended
                 return
 
-        self.workers.do(job)
+        # Where nobody shows a token nobody is known from another, and all are trusted.
+        lane = connection.allowance if session.only_reads and not self.access.is_open else None
+        session.step_aside = self.workers.step_aside
+        self.workers.do(job, lane)
 
     def do(self, job: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have a worker do this, and the loop go on with what it got."""
