@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from mcp_memory.desk import Answer
     from mcp_memory.tools.registry import Tool
 
+ALONE = (
+    "{tool} would take away {losses}, which the user must agree to, and in the middle of a batch nobody can be asked; "
+    "nothing was changed. Send this call alone."
+)
+
 
 class Call:
     """One call of a tool, with the one who makes it at hand."""
@@ -27,6 +32,8 @@ class Call:
     def make(self) -> Answer | None:
         """The answer, or None when it comes later, from a thread."""
         session = self.dialogue.session
+        if session.in_batch:
+            return self._in_batch()
         if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
             self._begin()
             return None
@@ -34,6 +41,15 @@ class Call:
         if not key:
             return self._answer()
         return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
+
+    def _in_batch(self) -> Answer:
+        """A batch is answered as one: its calls are made where it is read, and nobody can be asked meanwhile."""
+        session, offer = self.dialogue.session, self.dialogue.session.offer
+        most = offer.most_lost(self.tool, self.dialogue)
+        try:
+            return offer.desk.call(self.tool, self.arguments, self.origin, at_once=session.is_hurried, most_lost=most)
+        except Unconfirmed as stakes:
+            return offer.desk.refusal(MemoryFault(ALONE.format(tool=self.tool.name, losses=stakes.losses)))
 
     def _answer(self) -> Answer | None:
         session, offer = self.dialogue.session, self.dialogue.session.offer
