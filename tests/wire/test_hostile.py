@@ -92,7 +92,6 @@ def witnessed(server: Server, token: str = TOKEN) -> Iterator[dict[str, Any]]:
     seen |= json.loads(out) | {"growth": growth}
     print(f"\n{seen['calls']} calls, p50 {seen['p50'] * 1e3:.1f} ms, p99 {seen['p99'] * 1e3:.1f} ms, {growth:+.1f} MB")
     assert seen["bad"] == 0
-    assert seen["calls"] > 20
 
 
 @contextmanager
@@ -100,6 +99,7 @@ def others_hardly_notice(server: Server) -> Iterator[None]:
     """The witness must have been answered soon, and memory have stayed."""
     with witnessed(server) as seen:
         yield
+    assert seen["calls"] > 20
     if seen["p99"] >= MOST_P99:
         raise Noticed(f"p99 was {seen['p99'] * 1e3:.0f} ms")
     if seen["came"]:
@@ -414,15 +414,18 @@ def test_whoever_asks_for_long_reads_all_at_once_keeps_itself_waiting(tangle: Se
 
         answered(asks[0])
         with witnessed(tangle, modest) as quiet:
-            time.sleep(0.5)
+            time.sleep(1.0)
         alone = sorted(answered(asks[0]) for _ in range(9))[4]
         with witnessed(tangle, modest) as attacked, ThreadPoolExecutor(GREEDY) as threads:
             until = time.monotonic() + 2.0
             list(threads.map(lambda raw: [answered(raw) for _ in iter(lambda: time.monotonic() < until, False)], asks))
-        # Whatever the machine does beside: others wait for a few of these calls, and not for all of them.
+        # Whatever the machine does beside: others wait for one of these calls, seldom for a few, and not for all.
         print(f"one such call alone: {alone * 1e3:.1f} ms")
-        if attacked["p99"] >= max(MOST_P99, quiet["p99"] + GREEDY / 4 * alone):
-            raise Noticed(f"p99 was {attacked['p99'] * 1e3:.0f} ms")
+        assert min(quiet["calls"], attacked["calls"]) > 5
+        if attacked["p50"] >= quiet["p50"] + 3 * alone or attacked["p99"] >= max(
+            MOST_P99, quiet["p99"] + GREEDY / 2 * alone
+        ):
+            raise Noticed(f"p50 was {attacked['p50'] * 1e3:.0f} ms, p99 {attacked['p99'] * 1e3:.0f} ms")
 
 
 # ── sessions ─────────────────────────────────────────────────────────────────────────────────────
