@@ -13,13 +13,14 @@ from typing import Any
 
 import msgspec
 
-from mcp_memory.facts import BadInput, Interruption, Limits, MemoryFault
+from mcp_memory.facts import BadInput, Interruption, Limits, MemoryFault, NotNow
 from mcp_memory.space import Errand, Space
 from mcp_memory.tools.registry import Tool
 
 log = logging.getLogger("mcp_memory")
 encode = msgspec.json.encode
 Watch = Callable[[Tool, str, float, bool], None]
+LARGE = 256 * 1024  # bytes of an answer: 0.1 ms
 
 
 UNREADABLE = (
@@ -63,6 +64,10 @@ class Pieces(msgspec.Struct):
 
     plain: list[bytes]
     escaped: list[bytes]
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.plain)) + sum(map(len, self.escaped))
 
 
 class Desk:
@@ -108,6 +113,8 @@ class Desk:
             _refuse_nul(arguments)
             values = tool.decode(arguments, self.limits)
             said = self.space.call(tool, values, origin, errand, at_once, most_lost)
+            if at_once and isinstance(said, Pieces) and said.size > LARGE:
+                raise NotNow  # to write it down takes longer than others should wait
         except Interruption:
             raise
         except MemoryFault as fault:

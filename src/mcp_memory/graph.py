@@ -107,6 +107,8 @@ class Graph:
         self.link_followers: list[set[int]] = []  # the same for entities whose relations changed
         # The same for observations that came from elsewhere: the entity they came from, 0 for those that came back.
         self.arrival_followers: list[dict[int, int]] = []
+        # Who wants to know of what something else is told now: entities by id, types of relations by name.
+        self.onlookers: list[set[int | str]] = []
         self._indexes: dict[Callable[[Graph], Any], Any] = {}
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
@@ -447,6 +449,8 @@ class Graph:
         self.touched.add(entity.id)
         for follower in self.followers:
             follower.add(entity.id)
+        for onlooker in self.onlookers:
+            onlooker.add(entity.id)
         self.fragments.pop(entity.name, None)
         self.entity_pages.pop(entity.id >> PAGE_BITS, None)
 
@@ -517,6 +521,7 @@ class Graph:
         for reflection in self.reflections.values():
             if reflection.target_type == "entity" and reflection.target_id == change.id:
                 reflection.target_id = change.into
+                self._spoil_reflection(reflection)
         self._deleted(change, at)
 
     def _entity_restored(self, change: EntityRestored, at: str) -> None:
@@ -575,6 +580,8 @@ class Graph:
         place = bisect_left(observations, change.id, key=by_id)
         if place < len(observations) and observations[place].id == change.id:
             observations[place].similarity_flag = change.flag
+        for onlooker in self.onlookers:
+            onlooker.add(change.entity)
 
     def _observation_restored(self, change: ObservationRestored, at: str) -> None:
         entity = self.by_id.mutable(change.entity)
@@ -649,6 +656,8 @@ class Graph:
     def _spoil_relation(self, relation: Relation) -> None:
         """Drop what is kept ready of a relation and of its ends' neighbourhoods."""
         self.relation_pages.pop(relation.id >> PAGE_BITS, None)
+        for onlooker in self.onlookers:
+            onlooker.update((relation.source, relation.target, relation.relation_type))
         for end in (relation.source, relation.target):
             self._near.pop(end, None)
             for follower in self.link_followers:
@@ -717,6 +726,13 @@ class Graph:
         if is_late:
             self.reflections = dict(sorted(self.reflections.items()))
         self.next_reflection = max(self.next_reflection, reflection.id + 1)
+        self._spoil_reflection(reflection)
+
+    def _spoil_reflection(self, reflection: Reflection) -> None:
+        """Something else is told of its target."""
+        if reflection.target_type == "entity" and reflection.target_id is not None:
+            for onlooker in self.onlookers:
+                onlooker.add(reflection.target_id)
 
     def _reflected(self, change: ReflectionAdded, at: str) -> None:
         self.remember(
@@ -727,10 +743,12 @@ class Graph:
         self.remember(copy(change.fact))
 
     def _reflection_reverted(self, change: ReflectionReverted, at: str) -> None:
+        self._spoil_reflection(self.reflections[change.fact.id])
         self.reflections[change.fact.id] = copy(change.fact)
+        self._spoil_reflection(change.fact)
 
     def _unreflected(self, change: ReflectionDeleted, at: str) -> None:
-        del self.reflections[change.id]
+        self._spoil_reflection(self.reflections.pop(change.id))
 
     def _undone(self, change: CallsUndone, at: str) -> None:
         """What was taken back is told by the changes beside this one."""

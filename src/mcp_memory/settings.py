@@ -89,7 +89,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             description="The token that a client must show: over HTTP as Authorization: Bearer, over TCP as the first "
-            "line. Other users of this computer can see options; they cannot see a variable or a file.",
+            "line. Where strangers can try it, it needs 20 characters. Other users of this computer can see options; "
+            "they cannot see a variable or a file.",
             extra={"value": "TOKEN", "default": "none"},
         ),
     ] = ""

@@ -135,6 +135,8 @@ def _table(names: list[str], memory: dict[str, tuple[int, int]], fixture: dict[s
 
 def _cell(counts: tuple[int, int]) -> str:
     passed, failed = counts
+    if not passed and not failed:
+        return "did not apply"
     return f"{passed} passed" + (f", {failed} failed" if failed else "")
 
 
@@ -150,7 +152,7 @@ Written by `python -m tests.conformance.suite` from a run of the official confor
 
 Two servers are asked over HTTP. **memory** is the server that people use. **fixture** is the same wire (sessions,
 streams, questions, sealed state, headers) under the tools, prompts and resources that the suite invents, which are in
-`tests/conformance/fixture.py`. Numbers are checks.
+`tests/conformance/fixture.py`. Numbers are checks; a scenario whose checks found nothing to look at did not apply.
 
 What the memory server fails asks for something of the fixture, and stands by name in `tests/conformance/memory.yml`;
 what the fixture fails is never scored, and stands in `tests/conformance/fixture.yml`. The suite fails when an entry of

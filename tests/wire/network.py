@@ -53,6 +53,7 @@ class Server:
         found = re.search(r"listening on \w+://127\.0\.0\.1:(\d+)", said)
         assert found, said
         self.port = int(found[1])
+        self.secrets: dict[str, str] = {}  # tokens by name, where a test made some
         self._watchdog = threading.Timer(PATIENCE * 4, self.process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()

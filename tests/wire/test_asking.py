@@ -10,6 +10,7 @@ import pytest
 from mcp_types import methods
 
 from mcp_memory.losses import losses_of
+from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
 from mcp_memory.wire import sealing
 from mcp_memory.wire.sealing import Sealer
@@ -77,6 +78,36 @@ def test_a_large_deletion_happens_when_the_user_agrees() -> None:
     (reply,) = client.wait()
     assert reply["id"] == "d"
     assert reply["result"]["structuredContent"]["deleted"] == ALL
+    assert client.names() == []
+
+
+def deletions(*several: list[str]) -> str:
+    """A batch of them."""
+    calls = [{"name": "delete_entities", "arguments": {"entityNames": names}} for names in several]
+    return json.dumps(
+        [{"jsonrpc": "2.0", "id": ident, "method": "tools/call", "params": call} for ident, call in enumerate(calls)]
+    )
+
+
+def test_in_a_batch_nobody_can_be_asked_so_a_large_deletion_must_come_alone(sqlite_space: Space) -> None:
+    client = filled(Client(version="2025-03-26", tools=catalog(), capabilities=CAN, space=sqlite_space))
+
+    ((large, small),) = client.line(deletions(ALL, ALL[:2]))
+
+    assert large["result"]["isError"] is True
+    said = large["result"]["content"][0]["text"]
+    assert "12 entities and 12 observations" in said and "Send this call alone" in said
+    assert small["result"].get("isError") is None
+    assert client.names() == ALL[2:]
+    assert sqlite_space.check() == []
+
+
+def test_in_a_batch_of_one_who_cannot_ask_all_is_deleted_as_when_it_comes_alone() -> None:
+    client = shaken({}, version="2025-03-26")
+
+    ((said,),) = client.line(deletions(ALL))
+
+    assert said["result"].get("isError") is None
     assert client.names() == []
 
 

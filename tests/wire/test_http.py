@@ -488,6 +488,31 @@ def test_notifications_of_the_stateless_revision_are_accepted(web: Web) -> None:
 # ── large answers ────────────────────────────────────────────────────────────────────────────────
 
 
+def test_a_large_answer_goes_out_in_pieces_whole_and_before_what_was_asked_after_it(shared: Toy) -> None:
+    with Web(shared) as web:
+        web.shake_hands()
+        asking = web.connection
+        body = call("large", "swell", size=4_000_000)
+        head = "".join(f"{name}: {value}\r\n" for name, value in web.headers.items())
+        posts = [
+            f"POST /mcp HTTP/1.1\r\nHost: localhost\r\n{head}Content-Length: {len(one)}\r\n\r\n".encode() + one
+            for one in (body, request("ping", "after"))
+        ]
+        assert asking.sock is not None
+        asking.sock.sendall(b"".join(posts))
+        time.sleep(0.2)  # nobody reads meanwhile
+        answers = asking.sock.makefile("rb")
+        said = []
+        for _ in posts:
+            while (line := answers.readline()) != b"\r\n":
+                if line.lower().startswith(b"content-length: "):
+                    size = int(line.split()[1])
+            said.append(json.loads(answers.read(size)))
+
+    assert [one["id"] for one in said] == ["large", "after"]
+    assert len(said[0]["result"]["structuredContent"]["text"]) == 4_000_000
+
+
 @pytest.mark.parametrize("size", [20_000, 2_000_000])
 def test_a_large_answer_is_packed_for_a_client_that_takes_it(web: Web, size: int) -> None:
     body = request("tools/call", name="swell", arguments={"size": size}, _meta=META)

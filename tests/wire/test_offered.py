@@ -164,6 +164,46 @@ def test_who_follows_an_entity_hears_of_that_entity(client: Client) -> None:
     assert told(client, "add_observations", name="Ada", observations=["y"]) == []
 
 
+def test_who_follows_a_type_hears_of_what_comes_changes_and_leaves(client: Client) -> None:
+    client.result("resources/subscribe", uri="memory://type/Boat")
+    mine = ["memory://type/Boat"]
+
+    assert told(client, "create_entities", entities=[{"name": "Ida", "entityType": "Boat"}]) == mine
+    assert told(client, "add_observations", name="Ida", observations=["is blue"]) == mine
+    assert told(client, "create_entities", entities=[{"name": "Eve", "entityType": "Poet"}]) == []
+    assert told(client, "create_entities", entities=[{"name": "Ida", "entityType": "Ship"}]) == mine
+    assert told(client, "add_observations", name="Ida", observations=["is red"]) == []
+
+
+def test_who_follows_a_type_of_relation_hears_of_relations_of_that_type(client: Client) -> None:
+    client.result("resources/subscribe", uri="memory://relation/owns")
+    ends = {"from": "Ada", "to": "Atlas"}
+    mine = ["memory://relation/owns"]
+
+    assert told(client, "create_relations", relations=[{**ends, "relationType": "owns"}]) == mine
+    assert told(client, "create_relations", relations=[{**ends, "relationType": "likes"}]) == []
+    assert told(client, "delete_relations", relations=[{**ends, "relationType": "likes"}]) == []
+    assert told(client, "delete_relations", relations=[{**ends, "relationType": "owns"}]) == mine
+
+
+def test_who_follows_an_entity_hears_what_is_reflected_on_it(client: Client) -> None:
+    client.result("resources/subscribe", uri="memory://entity/Ada")
+    said = {"target_type": "entity", "author": "nolan", "content": "She would have liked this."}
+    ada, atlas = 1, 2  # the first two that were created
+
+    assert told(client, "add_reflection", target_id=atlas, **said) == []
+    assert told(client, "add_reflection", target_id=ada, **said) == ["memory://entity/Ada"]
+    assert told(client, "undo") == ["memory://entity/Ada"]
+
+
+def test_spellings_of_one_address_are_one_place_and_each_client_hears_its_own(client: Client) -> None:
+    spelled = ["memory://entity/%41da", "memory://entity/Ada"]
+    for uri in spelled:
+        client.result("resources/subscribe", uri=uri)
+
+    assert told(client, "add_observations", name="Ada", observations=["x"]) == spelled
+
+
 def test_what_nobody_created_yet_can_be_followed(client: Client) -> None:
     client.result("resources/subscribe", uri="memory://entity/Zoe")
 

@@ -194,20 +194,32 @@ def said(tape: Tape, ident: bytes) -> list[Any]:
     return list(found[1])
 
 
-def test_all_tapes_together_take_no_more_than_there_is() -> None:
+def test_all_tapes_together_take_no_more_than_there_is_and_whoever_has_most_gives_way() -> None:
     shelf = Shelf(most=10 * (OVERHEAD + 100))
     one, other = Tape(shelf), Tape(shelf)
-    stream = one.begin(b"p")
-    for _ in range(20):
-        one.add(stream, b"x" * 100, 0.0)
-    assert shelf.taken == shelf.most
+    for tape in (one, other):
+        stream = tape.begin(b"p")
+        for _ in range(20):
+            tape.add(stream, b"x" * 100, 0.0)
+        assert shelf.taken == shelf.most
 
-    stream = other.begin(b"p")
-    other.add(stream, b"x" * 100, 1.0)
-    assert said(other, b"p1.0") == []
-    other.add(stream, b"x" * 100, KEPT_SECONDS + 1)
-    assert len(said(other, b"p1.0")) == 1  # the old ones made room
+    assert [len(said(tape, b"p1.0")) for tape in (one, other)] == [5, 5]
+    for _ in range(10):
+        other.add(stream, b"x" * 100, KEPT_SECONDS + 1)
+    assert [len(said(tape, b"p1.0")) for tape in (one, other)] == [0, 10]  # the old ones made room
     one.clear()
     other.clear()
     other.add(stream, b"x", KEPT_SECONDS + 1)
-    assert shelf.taken == 0 and not shelf.tapes
+    assert shelf.taken == 0 and not shelf.tapes and not shelf.owned
+
+
+def test_many_sessions_of_one_token_have_together_what_another_token_has() -> None:
+    shelf = Shelf(most=12 * (OVERHEAD + 100))
+    greedy, modest = [Tape(shelf, "greedy") for _ in range(4)], Tape(shelf, "modest")
+    for tape in (*greedy, modest, *greedy):
+        stream = tape.begin(b"p")
+        for _ in range(20):
+            tape.add(stream, b"x" * 100, 0.0)
+
+    assert shelf.owned == {"greedy": shelf.most // 2, "modest": shelf.most // 2}
+    assert len(said(modest, b"p1.0")) == 6

@@ -362,7 +362,47 @@ def test_beyond_this_computer_nobody_listens_without_a_token_unless_told_so(tmp_
         access.access_for(read(beyond, {}).settings)
 
     assert access.access_for(read([*beyond, "--allow-unauthenticated"], {}).settings).is_open
-    assert not access.access_for(read([*beyond, "--auth-token", "x"], {}).settings).is_open
+    assert not access.access_for(read([*beyond, "--auth-token", "x" * 20], {}).settings).is_open
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("--bind", "0.0.0.0:0"),
+        ("--bind", "[::]:0"),
+        ("--public-url", "https://memory.example/mcp"),
+        ("--allowed-hosts", "memory.example"),
+    ],
+    ids=" ".join,
+)
+def test_where_strangers_can_try_a_token_of_ones_own_must_be_long(tmp_path: Path, where: tuple[str, str]) -> None:
+    from mcp_memory.settings import read
+
+    given = ["--settings", os.devnull, "--transport", "http"]
+    plain = tmp_path / "token"
+    for short in ("x", "nineteen-characters"):
+        plain.write_text(short, encoding="utf-8")
+        for option in (("--auth-token", short), ("--auth-token-file", str(plain))):
+            assert not access.access_for(read([*given, *option], {}).settings).is_open
+            with pytest.raises(BadSetting, match=f"has {len(short)} characters.*needs 20.*mcp-memory token create"):
+                access.access_for(read([*given, *where, *option], {}).settings)
+
+    assert not access.access_for(read([*given, *where, "--auth-token", "twenty-characters-ok"], {}).settings).is_open
+
+
+def test_a_file_that_gets_a_short_token_while_the_server_runs_changes_nothing(tmp_path: Path) -> None:
+    from mcp_memory.settings import read
+
+    plain = tmp_path / "token"
+    plain.write_text("a-token-of-some-length", encoding="utf-8")
+    given = ["--settings", os.devnull, "--bind", "0.0.0.0:0", "--auth-token-file", str(plain)]
+    running = access.access_for(read(given, {}).settings)
+    plain.write_text("short", encoding="utf-8")
+
+    assert "The tokens read before still hold" in running.refresh()
+    assert running.recognise(b"Bearer a-token-of-some-length").name == "default"
+    with pytest.raises(Denied):
+        running.recognise(b"Bearer short")
 
 
 def test_the_log_holds_no_secret(server: Server, secrets: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from mcp_memory.settings import BadSetting, full_path
 from mcp_memory.wire.callers import ALL, ANYBODY, Allowance, Caller, Denied, level_of
-from mcp_memory.wire.tokens import Token, plain_token, read_tokens
+from mcp_memory.wire.tokens import LEAST_CHARACTERS, Token, plain_token, read_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,12 +51,15 @@ class Access:
         oauth: Issuer | None = None,
         rate: float = float("inf"),
         most_at_work: int = 1 << 62,
+        least_characters: int = 0,
     ) -> None:
+        """`least_characters`: of a token that is given as it is."""
         self.oauth = oauth
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
         self._known: set[tuple[bytes, bytes, str]] = set()
         self._rate, self._most_at_work = rate, most_at_work
+        self._least = least_characters
         self._fixed = tuple(tokens)
         self._file, self._stamp = token_file, _stamp(token_file)
         self._listed: dict[Token, Caller] = {}
@@ -64,7 +67,7 @@ class Access:
         self._verified: dict[bytes, tuple[float, Caller]] = {}
         self._allowances: dict[str, Allowance] = {}
         self.is_open = not (self._fixed or token_file or oauth)
-        self._list(self._fixed + (read_tokens(token_file) if token_file else ()))
+        self._list(self._fixed + (read_tokens(token_file, self._least) if token_file else ()))
 
     # ── tokens ───────────────────────────────────────────────────────────────────────────────────
 
@@ -133,7 +136,7 @@ class Access:
             return ""
         self._stamp = stamp
         try:
-            self._list(self._fixed + read_tokens(self._file))
+            self._list(self._fixed + read_tokens(self._file, self._least))
         except BadSetting as fault:
             return f"{fault} The tokens read before still hold."
         return ""
@@ -191,7 +194,9 @@ def access_for(settings: Settings) -> Access:
     from mcp_memory.wire.oauth import issuer_for
 
     host, _ = address_of(settings.bind)
-    fixed = (plain_token("default", settings.auth_token),) if settings.auth_token else ()
+    is_near = is_loopback(host) and not (settings.public_url or settings.allowed_hosts)
+    least = 0 if is_near else LEAST_CHARACTERS
+    fixed = (plain_token("default", settings.auth_token, least),) if settings.auth_token else ()
     path = full_path(settings.auth_token_file) if settings.auth_token_file else ""
     hosts = settings.allowed_hosts
     if settings.public_url:
@@ -204,6 +209,7 @@ def access_for(settings: Settings) -> Access:
         oauth=issuer_for(settings),
         rate=settings.rate_limit,
         most_at_work=settings.max_parallel,
+        least_characters=least,
     )
     if access.is_open and not settings.allow_unauthenticated and not is_loopback(host):
         raise BadSetting(

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from mcp_memory.desk import Answer
     from mcp_memory.tools.registry import Tool
 
+ALONE = (
+    "{tool} would take away {losses}, which the user must agree to, and in the middle of a batch nobody can be asked; "
+    "nothing was changed. Send this call alone."
+)
+
 
 class Call:
     """One call of a tool, with the one who makes it at hand."""
@@ -33,20 +38,28 @@ class Call:
         if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
             self._begin()
             return None
-        key = self.dialogue.request_key if self.tool.writes else b""
-        if not key:
+        if not self._has_key:
             return self._answer()
         return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
 
+    @property
+    def _has_key(self) -> bool:
+        """Does it write, and is it to happen once however often it is sent?"""
+        return self.tool.writes and bool(self.dialogue.request_key)
+
     def _in_batch(self) -> Answer | None:
-        """A batch is answered as one, so its calls are made where it is read; each once, if it has a key."""
-        session = self.dialogue.session
-        hurried, desk = session.is_hurried, session.offer.desk
+        """A batch is answered as one: its calls are made where it is read, each once if it has a key, and nobody can
+        be asked meanwhile."""
+        session, offer = self.dialogue.session, self.dialogue.session.offer
+        most, hurried = offer.most_lost(self.tool, self.dialogue), session.is_hurried
 
         def do() -> Answer:
-            return desk.call(self.tool, self.arguments, self.origin, at_once=hurried)
+            return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=most)
 
-        return session.offer.retries.once(self, do, wait=not hurried) if self.tool.writes else do()
+        try:
+            return offer.retries.once(self, do, wait=not hurried) if self._has_key else do()
+        except Unconfirmed as stakes:
+            return offer.desk.refusal(MemoryFault(ALONE.format(tool=self.tool.name, losses=stakes.losses)))
 
     def _answer(self) -> Answer | None:
         session, offer = self.dialogue.session, self.dialogue.session.offer

@@ -11,8 +11,10 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.wire.callers import ANYBODY
+
 if TYPE_CHECKING:
-    from mcp_memory.wire.callers import Caller
+    from mcp_memory.wire.callers import Allowance, Caller
     from mcp_memory.wire.serving import Service
 
 # So much may wait to be sent before a client that does not read is no longer served, and for how long then.
@@ -45,7 +47,7 @@ class Connection(asyncio.Protocol):
         self.is_lingering = False
         self.is_ending = False  # the server is: nothing new is begun
         self.client_has_ended = False  # it sends nothing more
-        self.is_proven = False  # it has asked something that it may ask
+        self.is_proven = False  # it has asked something that not everybody may ask
         self.is_private = False  # TLS
         self.address = ""  # of the client
         self.caller: Caller | None = None  # whose token it showed last
@@ -120,8 +122,8 @@ class Connection(asyncio.Protocol):
         """The worker has said everything."""
         raise NotImplementedError
 
-    def hear(self, writers: set[object]) -> None:
-        """These clients have written: tell this one if it wants to know."""
+    def hear(self) -> None:
+        """Somebody has written: tell this client if it wants to know."""
         raise NotImplementedError
 
     def tick(self, now: float) -> None:
@@ -130,7 +132,13 @@ class Connection(asyncio.Protocol):
         if (self.is_clogged or self.is_lingering) and now - self._since > patience:
             self.transport.abort()
         elif self.caller is not None and not self.is_lingering and self.caller.is_over(time.time()):
+            self.is_proven = False
             self.show_out()
+
+    @property
+    def allowance(self) -> Allowance:
+        """Of whoever asks what is answered now."""
+        return ANYBODY.allowance if self.caller is None else self.caller.allowance
 
     @property
     def is_at_work(self) -> bool:

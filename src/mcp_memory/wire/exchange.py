@@ -190,7 +190,7 @@ class Exchange:
 
     # ── news ─────────────────────────────────────────────────────────────────────────────────────
 
-    def hear(self, writers: set[object]) -> None:
+    def hear(self) -> None:
         """Somebody wrote."""
         if self.connection.is_clogged:
             self._owes_news = True
@@ -202,7 +202,7 @@ class Exchange:
     def resume(self) -> None:
         """The client reads again."""
         if self._owes_news:
-            self.hear(set())
+            self.hear()
 
     def tick(self, now: float) -> None:
         if now - self._spoke > SILENCE_SECONDS and self.takes_events and not self.connection.is_clogged:
@@ -259,7 +259,7 @@ class Stream:
         prime(connection, client, self.stream)
         for event in missed:
             connection.send_event(event.line, client.tape.add(self.stream, event.line, self._spoke))
-        self.hear(set())  # of what happened while nobody listened
+        self.hear()  # of what happened while nobody listened
 
     def tell(self, lines: list[bytes]) -> None:
         """Something has changed."""
@@ -270,7 +270,7 @@ class Stream:
                 self.connection.send_event(line, self.client.tape.add(self.stream, line, self._spoke))
             self._untold.clear()
 
-    def hear(self, writers: set[object]) -> None:
+    def hear(self) -> None:
         # News go out once, on the newest stream.
         if self.client.streams[-1] is self:
             self._owes_news = self.connection.is_clogged
@@ -280,7 +280,7 @@ class Stream:
     def resume(self) -> None:
         """The client reads again."""
         if self._owes_news:
-            self.hear(set())
+            self.hear()
         self.tell([])
 
     def tick(self, now: float) -> None:

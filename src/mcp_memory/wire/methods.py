@@ -97,7 +97,7 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
     origin = session.origin if params.meta is None else session.sender(params.meta)
     is_plain = not (tool.is_errand or tool.is_lengthy or tool.is_search or tool.destructive)
     has_key = params.meta is not None and bool(bytes(params.meta.request_key))
-    if session.offer.official or ((session.in_batch or is_plain) and not has_key):
+    if session.offer.official or (is_plain and not has_key):
         return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
     from mcp_memory.wire.calls import Call
 
@@ -172,7 +172,7 @@ def subscribe(session: Session, era: Era, ident: bytes, message: Message, line: 
     if session.offer.resources.can_change(uri):
         if interest.is_full and uri not in interest:
             raise Fault(INVALID_REQUEST, f"Invalid request: {MOST_WATCHED} subscriptions are the most; end one first")
-        interest.add(uri)
+        interest.add(uri, session.is_hurried)
         session.offer.watch()
     elif not session.offer.official:
         raise no_such_resource(session, era, uri)
@@ -196,7 +196,7 @@ def listen(session: Session, era: Era, ident: bytes, message: Message, line: byt
     wanted = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
     honoured = [uri for uri in dict.fromkeys(wanted) if session.offer.resources.can_change(uri)][:MOST_WATCHED]
     lists = [name for name in LISTS if asked.get(f"{name}ListChanged") is True]
-    session.streams[key] = Interest(session.offer, ident, honoured, lists)
+    session.streams[key] = Interest(session.offer, ident, honoured, lists, at_once=session.is_hurried)
     if honoured:
         session.offer.watch()
     carried: dict[str, Any] = {f"{name}ListChanged": True for name in lists}

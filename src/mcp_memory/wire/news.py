@@ -27,15 +27,24 @@ LOOK_SECONDS = 0.25  # how soon a write of another process is noticed
 class Interest:
     """What one listener wants to hear of, and what it has heard."""
 
-    def __init__(self, offer: Offer, ident: bytes = b"", uris: Iterable[str] = (), lists: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        offer: Offer,
+        ident: bytes = b"",
+        uris: Iterable[str] = (),
+        lists: Iterable[str] = (),
+        *,
+        at_once: bool = False,
+    ) -> None:
         self.ident = ident  # of the request that listens; nothing after a handshake
         self._offer = offer
         self._lock = threading.Lock()
         self._writes = offer.writes
-        self._seen: dict[str, Any] = {}  # by URI: a mark of what it said last, None for what changes with any write
+        # By URI as the client spells it: where that is (None: any write changes it) and the mark that it had last.
+        self._seen: dict[str, tuple[Any, Any]] = {}
         self._lists = {name: offer.list_changes[name] for name in lists}
         for uri in uris:
-            self.add(uri)
+            self.add(uri, at_once)
 
     def __bool__(self) -> bool:
         return bool(self._seen)
@@ -55,11 +64,14 @@ class Interest:
     def lists(self) -> list[str]:
         return list(self._lists)
 
-    def add(self, uri: str) -> None:
+    def add(self, uri: str, at_once: bool = False) -> None:
         with self._lock:
+            writes = self._offer.writes
+            place = self._offer.resources.place(uri)
+            mark = None if place is None else self._offer.mark_of(place, at_once)
             if not self._seen:
-                self._writes = self._offer.writes
-            self._seen[uri] = self._offer.mark_of(uri)
+                self._writes = writes
+            self._seen[uri] = (place, mark)
 
     def discard(self, uri: str) -> None:
         with self._lock:
@@ -86,15 +98,17 @@ class Interest:
         return is_new
 
     def _differs(self, uri: str, at_once: bool) -> bool:
-        seen = self._seen[uri]
-        if seen is None:
+        place, seen = self._seen[uri]
+        if place is None:
             return True
         try:
-            now = self._offer.mark_of(uri, at_once)
+            now = self._offer.mark_of(place, at_once)
         except Interruption:
-            return True  # to look would take too long; a notice too many does no harm
-        self._seen[uri] = now
-        return bool(now != seen)
+            return True  # others have the graph; a notice too many does no harm
+        if now == seen:
+            return False
+        self._seen[uri] = (place, now)
+        return True
 
     def _notice(self, method: str, params: dict[str, Any]) -> bytes:
         if self.ident:

@@ -96,9 +96,9 @@ class Issuer:
         key = self._keys.get(str(named))
         if key is not None:
             return key
-        if now >= self._fetched_at + UNKNOWN_KEY_SECONDS:  # perhaps it is new
+        if now >= self._fetched_at + UNKNOWN_KEY_SECONDS:  # perhaps it is new: the keys are fetched now
             self._next = 0.0
-            raise Denied("unknown_key", "this token is signed by a key that is looked up now", is_passing=True)
+            raise Denied("unknown_key", "this token is signed by a key that is not known yet; try again in a second")
         raise Denied("unknown_key", "this token is signed by a key that its issuer does not publish")
 
     def _claimed(self, claims: dict[str, Any]) -> Claimed:

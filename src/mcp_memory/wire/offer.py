@@ -71,6 +71,7 @@ class Offer:
         self._page = page
         self._lock = threading.Lock()
         self._watcher: Watcher | None = None
+        self._marks: tuple[int, dict[Any, Any]] = (0, {})  # after so many writes
         # Every stateless result says what it is and who speaks; the others simply end.
         self.said_at_the_end = {
             "resultType": "complete",
@@ -165,9 +166,14 @@ class Offer:
         if self._watcher is not None:
             self._watcher.end()
 
-    def mark_of(self, uri: str, at_once: bool = False) -> Any:
-        """What differs when this resource does."""
-        return self.resources.mark(uri, self.desk.space, at_once)
+    def mark_of(self, place: Any, at_once: bool = False) -> Any:
+        """What differs when the resource at this place does: looked up once after each write, for all who follow it."""
+        writes, marks = self._marks
+        if writes != self.writes:
+            writes, marks = self._marks = (self.writes, {})
+        if place not in marks:
+            marks[place] = self.resources.mark(place, self.desk.space, at_once)
+        return marks[place]
 
     def most_lost(self, tool: Tool, dialogue: Dialogue) -> float:
         """How many facts this call may take away without asking. Who cannot ask is not stopped."""

@@ -1,6 +1,7 @@
 """What stands beside /mcp: is it alive, is it ready, what has it counted, and whose tokens it takes.
 
-Alive and ready are open to whoever may call us by name; what was counted is for those with a token."""
+Alive and ready are open to whoever may call us by name, and who asks for no more proves nothing: where places are
+short, others have his. What was counted is for those with a token."""
 
 from __future__ import annotations
 
@@ -28,11 +29,9 @@ def pages(endpoint: Endpoint) -> dict[bytes, Page]:
     service = endpoint.service
 
     def healthz(request: Request, connection: HttpConnection) -> Reply:
-        connection.is_proven = True
         return Reply(200, b"alive\n", TEXT)
 
     def readyz(request: Request, connection: HttpConnection) -> Reply:
-        connection.is_proven = True
         why = unready(service)
         return Reply(503, f"not ready: {why}\n".encode(), TEXT + b"retry-after: 1\r\n") if why else READY
 

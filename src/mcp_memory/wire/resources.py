@@ -5,18 +5,20 @@ instructions. The official profile has one resource, and writes it as that serve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Collection, Hashable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from mcp_memory.facts import NotNow
+from mcp_memory.wire import marks
 
 if TYPE_CHECKING:
     from mcp_memory.facts import Relation
     from mcp_memory.graph import Graph
     from mcp_memory.space import Space
+    from mcp_memory.tools.registry import Tool
 
 URI = "memory://knowledge-graph"
 RECENT, STATS = "memory://recent", "memory://stats"
@@ -57,8 +59,12 @@ class Resources:
         """Is it something that one can subscribe to?"""
         return uri == URI
 
-    def mark(self, uri: str, space: Space, at_once: bool = False) -> Any:
-        """What differs when the resource does; None for what any write changes."""
+    def place(self, uri: str) -> Hashable:
+        """Where a resource stands, however its address is spelled; None for what any write changes."""
+        return None
+
+    def mark(self, place: Any, space: Space, at_once: bool = False) -> Any:
+        """What differs when the resource at this place does."""
         return None
 
 
@@ -87,20 +93,26 @@ class MemoryResources(Resources):
     def can_change(self, uri: str) -> bool:
         return _reader_of(uri) is not None
 
-    def mark(self, uri: str, space: Space, at_once: bool = False) -> Any:
-        if uri in READERS:
-            return None
-        contents = self.read(uri, space, at_once)
-        return b"" if contents is None else sha256(contents["text"].encode()).digest()
+    def place(self, uri: str) -> Hashable:
+        return None if uri in READERS else _reader_of(uri)
+
+    def mark(self, place: Any, space: Space, at_once: bool = False) -> Any:
+        reader, value = place
+        return _asked(space, MARKERS[reader], at_once, value)
 
 
 def _asked(space: Space, question: Reader, at_once: bool, *values: Any) -> Any:
-    from mcp_memory.tools.registry import Tool
-
     if at_once and question in LOOKING_AROUND and not space.is_small(MOST_AT_ONCE):
         raise NotNow
     # Read as a tool reads, so that no change can come in between.
-    return space.call(Tool(question), values, at_once=at_once)
+    return space.call(_as_tool(question), values, at_once=at_once)
+
+
+@cache
+def _as_tool(question: Reader) -> Tool:
+    from mcp_memory.tools.registry import Tool
+
+    return Tool(question)
 
 
 def _reader_of(uri: str) -> tuple[Any, ...] | None:
@@ -306,3 +318,4 @@ TEMPLATES = [
 LOOKING_AROUND = (memory, recent)
 READERS: dict[str, Reader] = {URI: memory, RECENT: recent, STATS: stats}
 TEMPLATED: dict[str, Reader] = {"entity": entity, "type": of_type, "relation": of_relation}
+MARKERS: dict[Reader, Reader] = {entity: marks.of_entity, of_type: marks.of_type, of_relation: marks.of_relation}

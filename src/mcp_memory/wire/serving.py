@@ -13,20 +13,20 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_memory.settings import BadSetting
 from mcp_memory.wire.access import Access, access_for, address_of, is_loopback
 from mcp_memory.wire.audit import Audit
+from mcp_memory.wire.connection import SLICE_SECONDS
 from mcp_memory.wire.meters import Meters
 from mcp_memory.wire.oauth import resource_of
 from mcp_memory.wire.stdio import SWITCH_SECONDS
 from mcp_memory.wire.tls import Certificate, certificate_for
+from mcp_memory.wire.workers import Workers
 
 if TYPE_CHECKING:
     from mcp_memory.settings import Settings
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from mcp_memory.wire.offer import Offer
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.tls import Greeting
-
-    Job = Callable[[], None]
 
 T = TypeVar("T")
 log = logging.getLogger("mcp_memory")
@@ -53,40 +51,6 @@ STRANGER_SECONDS = 0.25
 PREPARE_SECONDS = 2.0
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-
-
-class Workers:
-    """Threads for calls that would keep the loop waiting: made when needed, kept, no obstacle to the end."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._count = 0
-        self._idle = 0
-        self._lock = threading.Lock()
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
-
-    def do(self, job: Job) -> None:
-        with self._lock:
-            is_new = not self._idle and self._count < self._most
-            self._count += is_new
-            self._idle -= not is_new
-        self._jobs.put(job)
-        if is_new:
-            threading.Thread(target=self._work, name="worker", daemon=True).start()
-
-    @property
-    def waiting(self) -> int:
-        return self._jobs.qsize()
-
-    @property
-    def busy(self) -> int:
-        return self._count - max(self._idle, 0)
-
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
-            with self._lock:
-                self._idle += 1
 
 
 class Service:
@@ -121,7 +85,7 @@ class Service:
         self._most = most_connections
         self._turned_away = 0
         self.workers = Workers(most_connections)
-        self._writers: deque[object] = deque()
+        self._untold: dict[Connection, None] = {}  # those that have yet to hear of a write, in order
         self._will_tell = False
         self.began = self.loop.time()
         self.is_prepared = False  # the graph has been asked for, and there was an answer
@@ -144,7 +108,7 @@ class Service:
         return not is_full
 
     def _displace(self) -> bool:
-        """Send away who came first and has not yet asked anything that it may ask: it had its time."""
+        """Send away who came first and has not yet shown that it may ask for the memory: it had its time."""
         latest = self.loop.time() - STRANGER_SECONDS
         strangers = [
             each for each in self.connections if not (each.is_proven or each.is_turned_away) and each.came < latest
@@ -217,7 +181,10 @@ class Service:
             except RuntimeError:  # the loop has ended
                 return
 
-        self.workers.do(job)
+        # Where nobody shows a token nobody is known from another, and all are trusted.
+        lane = connection.allowance if session.only_reads and not self.access.is_open else None
+        session.step_aside = self.workers.step_aside
+        self.workers.do(job, lane)
 
     def do(self, job: Callable[[], T], then: Callable[[T], None]) -> None:
         """Have a worker do this, and the loop go on with what it got."""
@@ -237,7 +204,6 @@ class Service:
         """A session has written, or somebody else; called in whichever thread that was."""
         if not self.hearers:
             return
-        self._writers.append(session.client if session is not None else None)
         if not self._will_tell:
             self._will_tell = True
             try:
@@ -247,11 +213,23 @@ class Service:
 
     def _tell(self) -> None:
         self._will_tell = False
-        writers = set()
-        while self._writers:
-            writers.add(self._writers.popleft())
-        for connection in list(self.hearers):
-            connection.hear(writers)
+        is_telling = bool(self._untold)
+        self._untold.update(dict.fromkeys(self.hearers))
+        if not is_telling:
+            self._go_on_telling()
+
+    def _go_on_telling(self) -> None:
+        """Tell one after the other, and let whoever asks have a turn between."""
+        until = self.loop.time() + SLICE_SECONDS
+        try:
+            while self._untold and self.loop.time() < until:
+                connection = next(iter(self._untold))
+                del self._untold[connection]
+                if connection in self.hearers:
+                    connection.hear()
+        finally:
+            if self._untold:
+                self.loop.call_soon(self._go_on_telling)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────
 

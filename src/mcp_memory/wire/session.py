@@ -43,6 +43,9 @@ from mcp_memory.wire.methods import HANDLERS, end_of_stream, told, wrote
 from mcp_memory.wire.news import LISTS, Interest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mcp_memory.tools.registry import Tool
     from mcp_memory.wire.errands import Errands, LongCall, Send
     from mcp_memory.wire.lines import TooLong
     from mcp_memory.wire.offer import Offer
@@ -87,6 +90,7 @@ class Session:
         self.can_send = True  # may something be said before an answer?
         self.in_batch = False
         self.errand_begun = False  # a long call wants a thread: clear this and run `work` in one
+        self.step_aside: Callable[[], None] = _stay  # called where `work` waits for the client
         self._errands: Errands | None = None  # while a long call runs
         self.shook_hands = False
         self._stateless = False
@@ -292,6 +296,21 @@ class Session:
         return self.at_once and self._errands is None
 
     @property
+    def only_reads(self) -> bool:
+        """Does what `work` begins with read, and neither write, which others may keep waiting, nor look after the
+        memory, for which there are turns of its own?"""
+        errands = self._errands
+        if errands is None:
+            return False
+        tool = errands.running.tool if errands.running is not None else self._wanted(errands.waiting[0][0])
+        return tool is None or not (tool.writes or tool.is_heavy or tool.is_care)
+
+    def _wanted(self, message: Message | None) -> Tool | None:
+        params = None if message is None or message.method != "tools/call" else message.params
+        name = None if params is None else params.name
+        return self.offer.desk.tools.get(name) if isinstance(name, str) else None
+
+    @property
     def waiting_bytes(self) -> int:
         """How much waits behind what runs."""
         errands = self._errands
@@ -369,6 +388,7 @@ class Session:
         with errands.lock:
             passing = errands.next() if errands.waiting else None
         if passing is None:
+            self.step_aside()
             errands.stirred.wait(STIR_SECONDS)
             errands.stirred.clear()
             return
@@ -400,6 +420,10 @@ class Session:
         if message is None:
             return self._take_batch(line, batch_in(line) or [])
         return self._defer(message, line) if self.at_once else self._answer(message, line)
+
+
+def _stay() -> None:
+    """Nobody waits behind what is begun."""
 
 
 def _explained(method: str, fault: Exception) -> str:

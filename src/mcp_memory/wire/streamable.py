@@ -243,7 +243,8 @@ class Endpoint:
         if not session.shook_hands:
             return Reply(200, said, JSON)
         key = os.urandom(24).hex().encode()
-        self.clients[key] = Client(session, self.service.loop.time(), caller, Tape(self.shelf))
+        tape = Tape(self.shelf, None if caller is ANYBODY else caller.allowance)
+        self.clients[key] = Client(session, self.service.loop.time(), caller, tape)
         caller.allowance.sessions += 1
         return Reply(200, said, JSON + b"mcp-session-id: " + key + b"\r\n")
 

@@ -1,12 +1,14 @@
 """What a client was sent on its streams, kept for a while, so that one whose connection broke off hears the rest.
 
 An event's id names its stream and its place in it: `p3.2` is the second event of the third stream, which
-answers a POST (`g` is a GET). All clients together have so much tape; who wants more is not kept, only sent."""
+answers a POST (`g` is a GET). All clients together have so much tape. Where it is short, whoever has most gives way,
+first by token, then by session; what finds no place is not kept, only sent."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Hashable
 from typing import NamedTuple
 
 MOST_TAPED = 64 * 1024 * 1024
@@ -36,19 +38,41 @@ class Shelf:
         self.most = most
         self.taken = 0
         self.tapes: set[Tape] = set()
+        self.owned: Counter[Hashable] = Counter()
 
-    def has_room(self, size: int, now: float) -> bool:
+    def take(self, size: int, tape: Tape) -> None:
+        self.taken += size
+        self.owned[tape.owner] += size
+        tape.taken += size
+
+    def make_room(self, size: int, mine: Tape, now: float) -> bool:
+        """See that so much more fits; not where others would have to give way who have no more."""
         if self.taken + size > self.most:
             for tape in self.tapes:
                 tape.forget(now - KEPT_SECONDS)
-        return self.taken + size <= self.most
+        while self.taken + size > self.most:
+            greediest = max(self.tapes, key=lambda tape: (self.owned[tape.owner], tape.taken))
+            if not self._has_more(greediest, mine, size):
+                return False
+            while self.taken + size > self.most and self._has_more(greediest, mine, size):
+                greediest.drop()
+        return True
+
+    def _has_more(self, tape: Tape, mine: Tape, size: int) -> bool:
+        """Than mine will have."""
+        if tape.owner == mine.owner:
+            return tape.taken > mine.taken + size
+        return tape.taken > 0 and self.owned[tape.owner] > self.owned[mine.owner] + size
 
 
 class Tape:
     """The last events of one client."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, owner: Hashable = None) -> None:
+        """`owner`: whose token it is, if anybody's."""
         self._shelf = shelf
+        self.owner = owner
+        self.taken = 0
         self._events: deque[Event] = deque()
         self._numbers: dict[bytes, int] = {}  # by stream that is open: its last event
         self._streams = 0
@@ -69,11 +93,11 @@ class Tape:
         event = Event(stream, number, line, now)
         self.forget(now - KEPT_SECONDS)
         if len(self._events) >= MOST_EVENTS:
-            self._drop()
+            self.drop()
         size = len(line) + OVERHEAD
-        if not self._is_over and self._shelf.has_room(size, now):
+        if not self._is_over and self._shelf.make_room(size, self, now):
             self._events.append(event)
-            self._shelf.taken += size
+            self._shelf.take(size, self)
         return event.ident
 
     def end(self, stream: bytes) -> None:
@@ -90,14 +114,17 @@ class Tape:
 
     def forget(self, before: float) -> None:
         while self._events and self._events[0].at < before:
-            self._drop()
+            self.drop()
 
     def clear(self) -> None:
         """The client is gone for ever."""
         self._is_over = True
         while self._events:
-            self._drop()
+            self.drop()
         self._shelf.tapes.discard(self)
 
-    def _drop(self) -> None:
-        self._shelf.taken -= len(self._events.popleft().line) + OVERHEAD
+    def drop(self) -> None:
+        """Forget the first event."""
+        self._shelf.take(-len(self._events.popleft().line) - OVERHEAD, self)
+        if not self._shelf.owned[self.owner]:
+            del self._shelf.owned[self.owner]

@@ -182,7 +182,7 @@ class TcpConnection(Connection):
         if not self.is_gone:
             self.go_on()
 
-    def hear(self, writers: set[object]) -> None:
+    def hear(self) -> None:
         if self.is_lingering:
             return
         if self.is_clogged:

@@ -22,6 +22,9 @@ from mcp_memory.settings import BadSetting
 DEFAULT_FILE = "~/.config/mcp-memory/tokens.json"
 PREFIX = "mcpmem_"  # so that those who search for leaked secrets recognise one
 MOST_BYTES = 1 << 20
+# Of a token that somebody thought out and strangers can try: 20 random letters are 100 bits, and no rate of trying is
+# enough for those. What tries by address would be slowed, but behind a proxy everybody has one address.
+LEAST_CHARACTERS = 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -56,18 +59,23 @@ def hashed(token: str) -> str:
     return sha256(token.encode()).hexdigest()
 
 
-def plain_token(name: str, token: str) -> Token:
-    """A token that was given as it is: it may do everything, for ever."""
+def plain_token(name: str, token: str, least: int = 0) -> Token:
+    """A token that was given as it is: it may do everything, for ever. `least`: so many characters it must have."""
     if not (token.isascii() and token.isprintable() and " " not in token):
         raise BadSetting("The token may hold letters, digits and signs of ASCII, and no spaces.")
+    if len(token) < least:
+        raise BadSetting(
+            f"The token has {len(token)} characters, and whoever reaches this address may try: it needs {least}, by "
+            "chance. mcp-memory token create NAME makes a good one for --auth-token-file."
+        )
     return Token(name, SCOPES, hashed(token))
 
 
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def read_tokens(path: str) -> tuple[Token, ...]:
-    """The tokens of a file of either kind; BadSetting says what is wrong with it."""
+def read_tokens(path: str, least: int = 0) -> tuple[Token, ...]:
+    """The tokens of a file of either kind; BadSetting says what is wrong with it. `least`: see `plain_token`."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MOST_BYTES).strip()
@@ -76,7 +84,7 @@ def read_tokens(path: str) -> tuple[Token, ...]:
     if not text:
         raise BadSetting(f"--auth-token-file: {path} is empty. mcp-memory token create NAME writes a token into it.")
     if not text.startswith("{"):
-        return (plain_token("default", text),)
+        return (plain_token("default", text, least),)
     try:
         tokens = msgspec.json.decode(text, type=TokenList).tokens
         for token in tokens:
