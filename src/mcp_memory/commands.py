@@ -101,8 +101,8 @@ COMMANDS = {
     ),
     "restore": Command(
         "mcp_memory.cli:restore",
-        "Put a backup in the place of the memory, which is copied beside itself first. Refused while a server uses it, "
-        "and if the backup is not in order.",
+        "Put a backup in the place of the memory, which is copied beside itself first. Refused if the backup is not in "
+        "order, and while a server has a database open; a server on a plain file goes on with what was restored.",
         ("FILE",),
     ),
     "doctor": Command(
