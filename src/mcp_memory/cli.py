@@ -170,14 +170,14 @@ def _print_kept(kept: Kept) -> None:
 
 def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int:
     from mcp_memory.assembly import space_for
-    from mcp_memory.stores.store import RESTORED, Finding, StoreFault
+    from mcp_memory.stores.store import Finding, StoreFault
 
     _must_exist(request.settings)
     space = space_for(request.settings)
     try:
         findings = space.check(repair)
     except StoreFault as fault:  # it cannot even be read
-        findings = [Finding(str(fault), remedy="" if fault.retryable else RESTORED)]
+        findings = [Finding(str(fault), remedy=fault.remedy)]
     finally:
         space.close()
     wrong = sum(not finding.repaired for finding in findings)

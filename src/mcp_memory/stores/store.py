@@ -15,27 +15,40 @@ from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Fingerprint
 from mcp_memory.views import View
 
+RESTORED = "put a backup in its place: mcp-memory restore FILE"
+
 
 class StoreFault(MemoryFault):
     """The store cannot do this now. Nothing was changed."""
+
+    remedy = "put right what the finding says, and ask again"  # what a person can do about it
 
 
 class StoreBusy(StoreFault):
     code = "store_busy"
     retryable = True
+    remedy = "ask again in a moment, or end the program that keeps the file"
 
 
 class StoreFull(StoreFault):
     code = "store_full"
     retryable = True
+    remedy = "make room on the disk, or have it examined, and ask again"
 
 
 class StoreReadOnly(StoreFault):
     code = "store_read_only"
+    remedy = "allow writing to the file and to its folder"
 
 
 class StoreDamaged(StoreFault):
     code = "store_damaged"
+    remedy = RESTORED
+
+
+class StoreTooNew(StoreFault):
+    code = "store_too_new"
+    remedy = "upgrade mcp-memory"
 
 
 class CannotHold(StoreFault):
@@ -56,7 +69,6 @@ class Finding(Exception):
 
 # What `--repair` does about it: put it right where it stands, or make everything anew that follows from the feed.
 MENDED, REBUILT = "doctor --repair puts it right", "doctor --repair makes it anew from the feed, after a copy"
-RESTORED = "put a backup in its place: mcp-memory restore FILE"
 
 
 class Store(Protocol):
