@@ -185,10 +185,10 @@ def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int
         print(data(_as_json(request.settings.path, findings)))
         return 1 if wrong else 0
     for finding in findings:
-        print(f"{'repaired' if finding.repaired else 'found'}: {visible(finding.text)}")
+        print(f"{visible(finding.outcome)}: {visible(finding.text)}")
     if not findings:
         print(f"{request.settings.path}: everything is as it should be.")
-    for remedy in dict.fromkeys(finding.remedy for finding in findings if finding.remedy and not finding.repaired):
+    for remedy in dict.fromkeys(one.remedy for one in findings if not one.repaired or one.moved_to):
         print(f"What to do: {remedy}.")
     return 1 if wrong else 0
 

@@ -11,6 +11,8 @@ import apsw
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.facts import MemoryFault
+from mcp_memory.safekeeping import back_up
 from mcp_memory.server import main
 from mcp_memory.stores.sqlite.connection import load_vectors
 from tests.conftest import Caller, Refused, link, person
@@ -143,6 +145,35 @@ def test_a_damaged_feed_is_found_and_left_alone(
 
     assert (code, told in said, "mcp-memory restore FILE" in said) == (1, True, True), said
     assert list(database.parent.glob("*.backup")) == []
+
+
+PLAIN = {"memory.jsonl": ("line 1 of", "run mcp-memory import"), "memory.mcpmem": ("bytes ", "what is not served")}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_not_served_of_a_plain_file_is_told_and_moved_aside_when_asked(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    space = open_space(path)
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    Caller(space)("create_entities", entities=[person("Bob")])
+    space.close()
+    content = bytearray(path.read_bytes())
+    content[20:28] = b"\xff\xff{garba"
+    path.write_bytes(bytes(content))
+    told, remedy = PLAIN[name]
+
+    code, said = doctor(path)
+    assert (code, told in said, f"{path}.quarantine" in said, remedy in said) == (1, True, True, True), said
+    with pytest.raises(MemoryFault, match=r"is not in order: .*not served"):
+        back_up(str(path))
+    code, said = doctor(path, "--repair")
+    assert (code, f"moved to {path}.quarantine: " in said, "repaired" in said) == (0, True, False), said
+    assert "What to do: what is not served is kept in" in said
+
+    assert doctor(path) == (0, f"{path}: everything is as it should be.\n")
+    again = open_space(path)
+    assert [one.name for one in again.graph().entities()] == ["Bob"]
+    again.close()
 
 
 def test_a_file_of_a_newer_version_asks_for_one(damaged: Callable[[str], None], database: Path) -> None:

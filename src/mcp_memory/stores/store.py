@@ -58,13 +58,22 @@ class CannotHold(StoreFault):
 
 
 class Finding(Exception):
-    """One thing that `check` found to be wrong; `repaired` if it was derived and is right again."""
+    """One thing that `check` found to be wrong; `repaired` if it is right again.
 
-    def __init__(self, text: str, repaired: bool = False, *, remedy: str = "") -> None:
+    What could not be understood cannot be put right, only out of the way: `moved_to` says where it is then."""
+
+    def __init__(self, text: str, repaired: bool = False, *, remedy: str, moved_to: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.repaired = repaired
         self.remedy = remedy  # what a person can do about it
+        self.moved_to = moved_to if repaired else ""
+
+    @property
+    def outcome(self) -> str:
+        if self.moved_to:
+            return f"moved to {self.moved_to}"
+        return "repaired" if self.repaired else "found"
 
 
 # What `--repair` does about it: put it right where it stands, or make everything anew that follows from the feed.
