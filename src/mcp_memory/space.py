@@ -270,10 +270,17 @@ class Space:
         from mcp_memory.care import curator_of
 
         curator = curator_of(self) if tool.is_care else None
+        if curator is not None and isinstance(values, AsOf):
+            curator = curator._replace(facts=partial(self._held_as_it_was, values.moment))
         with self.heavy if tool.is_heavy else nullcontext():
             if tool.writes:
                 return self.commit(lambda graph: tool.function(curator or graph, *values), origin, tool.name)
             return tool.function(curator, *values)
+
+    @contextmanager
+    def _held_as_it_was(self, moment: str) -> Iterator[Graph]:
+        with self._lock:
+            yield self.graph_at(moment)
 
     def _call_with_past(self, tool: Tool, values: tuple[Any, ...], origin: str, at_once: bool) -> Any:
         """A call that is about the past, or about the graph as it was."""

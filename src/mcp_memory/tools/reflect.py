@@ -98,7 +98,7 @@ def _called(graph: Graph, target_type: str, target: int) -> Any:
     return graph.name_of(target) if target in graph.by_id else None
 
 
-@tool
+@tool(past=True)
 def search_reflections(
     curator: Curator,
     query: Query,
