@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from mcp_memory.torture.platter import Platter
@@ -93,6 +94,10 @@ class Calls:
         path = self._paths.get(descriptor)
         if path is None:
             return flush()
+        with self._platter.timed() if self._platter is not None else nullcontext():
+            return self._flushed_file(path, descriptor, flush)
+
+    def _flushed_file(self, path: str, descriptor: int, flush: Callable[[], Any]) -> Any:
         error = self._trouble.flushing()
         if error:
             raise OSError(error, os.strerror(error), path)

@@ -85,6 +85,7 @@ class Ours:
 
     has_doctor = True
     faults: tuple[str, ...] = FAULTS
+    module = "mcp_memory.torture.victim"
 
     def __init__(self, store: str, durability: str) -> None:
         self.name = store if durability == "normal" else f"{store}, {durability}"
@@ -97,7 +98,7 @@ class Ours:
         fate = Fate(place.memory, place.weather, seed, platter)
         told = msgspec.json.encode(fate).decode()
         options = ["--memory-file", place.file, "--settings", place.settings, "--durability", self.durability]
-        command = [sys.executable, "-m", "mcp_memory.torture.victim", told, *options, "--model", "none"]
+        command = [sys.executable, "-m", self.module, told, *options, "--model", "none"]
         # A program that runs from a checkout or an archive finds itself there again.
         return Server(command, surroundings(PYTHONPATH=os.pathsep.join(filter(None, sys.path))))
 
