@@ -112,10 +112,10 @@ class Calls:
     # ── the clock ────────────────────────────────────────────────────────────────────────────────
 
     def time(self) -> float:
-        return self._time() + self._trouble.now().clock
+        return self._time() + self._trouble.clock()
 
     def time_ns(self) -> int:
-        return self._time_ns() + self._trouble.now().clock * 1_000_000_000
+        return self._time_ns() + self._trouble.clock() * 1_000_000_000
 
 
 def _content(path: str) -> bytes:

@@ -37,7 +37,7 @@ class TroubledDisk(apsw.VFS):
             self.platter.take_names()
 
     def xCurrentTimeInt64(self) -> int:
-        return int(super().xCurrentTimeInt64()) + self.trouble.now().clock * JULIAN_MILLISECONDS
+        return int(super().xCurrentTimeInt64()) + self.trouble.clock() * JULIAN_MILLISECONDS
 
 
 class TroubledFile(apsw.VFSFile):

@@ -19,8 +19,8 @@ from mcp_memory.torture.client import Server
 from mcp_memory.torture.deeds import HUB, Census, Deed, deeds, entity
 from mcp_memory.torture.promises import SILENT, Kept, Promises
 from mcp_memory.torture.score import Score
-from mcp_memory.torture.targets import CLOCK, FAILING, FULL, KILL, POWER, SLOW, Place, Target
-from mcp_memory.torture.weather import Weather
+from mcp_memory.torture.targets import KILL, POWER, Place, Target
+from mcp_memory.torture.weather import CLOCK, FAILING, FULL, SLOW, Weather, strokes
 
 ROUNDS_OF_A_FILE = 20
 # The documented window of `normal`, to which comes what the longest flush took, and how long a machine that has no time
@@ -115,6 +115,8 @@ class Siege:
         self._servers.clear()
         if goes_on:
             self._look(place)
+        for fault, count in strokes(place.weather).items():
+            self.score.struck[fault] = self.score.struck.get(fault, 0) + count
         counts = self._promises.counts
         self.score.acknowledged += self._promises.acknowledged_ever
         self.score.refused += counts["refused"]

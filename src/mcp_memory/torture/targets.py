@@ -21,9 +21,10 @@ from mcp_memory.torture.client import Gone, Refused, Server, surroundings
 from mcp_memory.torture.deeds import Census
 from mcp_memory.torture.platter import Platter
 from mcp_memory.torture.victim import Fate
-from mcp_memory.torture.weather import Weather
+from mcp_memory.torture.weather import FULL, STRIKING, Weather
 
-KILL, FULL, FAILING, SLOW, CLOCK, POWER = FAULTS = ("kill", "full", "failing", "slow", "clock", "power")
+KILL, POWER = "kill", "power"
+FAULTS = (KILL, *STRIKING, POWER)
 # Several targets may be tortured at once, and SQLite has one file system for all of this process.
 ONE_AT_A_TIME = threading.Lock()
 FILES = {"sqlite": "memory.db", "journal": "memory.mcpmem", "jsonl": "memory.jsonl"}
