@@ -91,7 +91,7 @@ class Siege:
             place.begin_platter()
         self._promises = Promises()
         self._said = []
-        self._streams = [deeds(str(who)) for who in range(self.plan.processes)]
+        self._streams = [deeds(str(who), self.target.is_ours) for who in range(self.plan.processes)]
         self._calm = self._deeds_of_calm()
         self._start_missing()
         self.target.meet(self._servers[0])
@@ -158,6 +158,8 @@ class Siege:
         before = list(self._servers.values())
         self._ask_all(self.plan.calls // 2)
         self.target.set_weather(place, before, self._forecast(is_cut))
+        if self.target.is_ours and chance.random() < 0.5:
+            chance.choice(before).send("compact")  # it promises nothing, and must cost nothing
         self._ask_all(self.plan.calls - self.plan.calls // 2)
         if is_cut and not self.target.is_strict and chance.random() < LONG_STORMS:
             self._go_on_for(WINDOW_SECONDS + LATE_SECONDS + 1)
