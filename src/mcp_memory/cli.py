@@ -161,6 +161,26 @@ def restore(request: Request, file: str) -> int:
     return 0
 
 
+def compact(request: Request) -> int:
+    from mcp_memory.assembly import space_for
+
+    _must_exist(request.settings)
+    space, path = space_for(request.settings), request.settings.path
+    before = os.path.getsize(path)
+    try:
+        dropped = space.compact()
+    finally:
+        space.close()
+    print(path)
+    _print_table({"bytes before": f"{before:,}", "bytes after": f"{os.path.getsize(path):,}"})
+    if dropped is not None:
+        calls = "call" if dropped.calls == 1 else "calls"
+        print(f"  Let go of the history of {dropped.calls:,} {calls}, the last of {dropped.until}. No fact is lost.")
+    elif not any(space.retention):
+        print("  All history is kept: history_days and history_calls say how much of it is needed.")
+    return 0
+
+
 def _print_kept(kept: Kept) -> None:
     told = {"entities": f"{kept.entities:,}", "relations": f"{kept.relations:,}"}
     if kept.calls is not None:

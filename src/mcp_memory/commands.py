@@ -105,6 +105,11 @@ COMMANDS = {
         "order, and while a server has a database open; a server on a plain file goes on with what was restored.",
         ("FILE",),
     ),
+    "compact": Command(
+        "mcp_memory.cli:compact",
+        "Give back the disk space that deleted facts still take, and let go of the history that history_days and "
+        "history_calls need not keep. Servers may go on. For a timer: nothing lets go of history by itself.",
+    ),
     "doctor": Command(
         "mcp_memory.cli:doctor",
         "Check that everything agrees with everything else. The exit code is 1 if something does not.",
