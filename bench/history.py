@@ -67,15 +67,34 @@ def writes(space: Space, entities: int, rng: random.Random) -> list[float]:
     return took
 
 
+def imported(space: Space, folder: Path, entities: int) -> None:
+    """An import taken back, and brought back."""
+    source = folder / "import.jsonl"
+    with source.open("w") as file:
+        for number in range(entities):
+            name = f"imported {number}"
+            file.write(f'{{"type":"entity","name":"{name}","entityType":"t","observations":["a {name}","b {name}"]}}\n')
+        for number in range(entities):
+            ends = f'"from":"imported {number}","to":"imported {number // 2}"'
+            file.write(f'{{"type":"relation",{ends},"relationType":"follows"}}\n')
+    call(space, "migrate", str(source))
+    space.settle()
+    for label in ("undo of an import", "undo of that undo"):
+        told(f"{label} of {entities:,} entities", [clocked(lambda: call(space, "undo"))])
+        told("  until all tables followed", [clocked(space.settle)])
+    told("  history of everything, 20 calls", [clocked(lambda: call(space, "history")) for _ in range(5)])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entities", type=int, default=40_000)
     parser.add_argument("--calls", type=int, default=4000)
+    parser.add_argument("--imported", type=int, default=60_000)
     given = parser.parse_args()
     rng = random.Random(5)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "memory.db"
-        space = open_space(path, limits=OFFICIAL_LIMITS)
+        space = open_space(path, limits=OFFICIAL_LIMITS, roots=(folder,))
         filling = clocked(lambda: fill(space, plain_graph(given.entities, 3 * given.entities)))
         history = space.history
         print(f"{given.entities:,} entities and {3 * given.entities:,} relations filled and settled: {filling:,.0f} ms")
@@ -105,6 +124,7 @@ def main() -> None:
         space.history = history
         told("add_observations, keeping what was", with_images)
         told("add_observations, keeping nothing", without)
+        imported(space, Path(folder), given.imported)
         print(f"file: {path.stat().st_size / 1e6:.1f} MB")
         space.close()
 

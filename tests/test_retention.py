@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import EntityCreated, Plan
+from mcp_memory.server import main
 from mcp_memory.space import CHANGES_PER_ENTRY, Space
 from mcp_memory.stores.store import Retention
 from tests.conftest import Caller, Refused, link, person
@@ -58,6 +60,36 @@ def test_compacting_drops_the_history_that_is_too_old_and_says_so(kept: Space) -
     assert facts(kept.graph()) == before
     assert numbers(call) == [10, 9, 8, 7]
     assert "historyDropped" not in call("compact")
+
+
+def test_a_clock_that_stands_ahead_makes_no_history_old(kept: Space) -> None:
+    kept.clock = lambda: "2046-03-10 12:00:00"
+
+    assert Caller(kept)("compact")["historyDropped"]["calls"] == 6
+    assert numbers(Caller(kept)) == [10, 9, 8, 7]
+
+
+def test_a_person_or_a_timer_compacts_by_a_command(
+    database: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_MEMORY_SETTINGS", os.devnull)
+    space = open_space(database)
+    call = Caller(space)
+    for number in range(10):
+        call("create_entities", entities=[person(f"call {number}", "seen")])
+    before = facts(space.graph())
+    space.close()
+
+    assert main(["-f", str(database), "compact"]) == 0
+    assert "All history is kept" in capsys.readouterr().out
+    assert main(["-f", str(database), "compact", "--history-calls", "3"]) == 0
+    assert "Let go of the history of 7 calls" in capsys.readouterr().out
+
+    fresh = open_space(database)
+    assert facts(fresh.graph()) == before
+    assert numbers(Caller(fresh)) == [10, 9, 8]
+    assert [finding.text for finding in fresh.check()] == []
+    fresh.close()
 
 
 def test_what_was_dropped_cannot_be_undone_and_what_was_kept_can(kept: Space) -> None:

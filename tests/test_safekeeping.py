@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from contextlib import closing
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from itertools import count
 from pathlib import Path
 
 import apsw
@@ -17,7 +20,7 @@ from mcp_memory.safekeeping import Kept, back_up, restore
 from mcp_memory.server import main
 from mcp_memory.stores.store import StoreBusy
 from tests.conftest import STORES, Caller, link, person
-from tests.crash.harness import Server
+from tests.crash.harness import Refused, Server
 
 
 @pytest.fixture(params=STORES)
@@ -126,6 +129,88 @@ def test_history_comes_back_with_the_memory(database: Path) -> None:
     call("undo")
     assert call("search_relations")["relations"] == []
     space.close()
+
+
+@pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.write_bytes(b"")], ids=["removed", "emptied"])
+def test_what_a_killed_server_left_beside_a_lost_memory_is_kept_aside_and_not_read(
+    loss: Callable[[Path], object], database: Path
+) -> None:
+    """Its -wal belongs to a file that is not there any more; SQLite would lay it over the restored one."""
+    write(database, *(f"old {number}" for number in range(40)))
+    kept, _ = back_up(str(database))
+    before = texts(database)
+    space = open_space(database)
+    call = Caller(space)
+    call("delete_entities", entityNames=[name for name, _ in before])
+    call("compact")  # the pages move: laid over another file they are damage
+    space.close()
+    with Server(database) as server:
+        for number in range(20):
+            server.call("create_entities", entities=[person(f"new {number}", "y" * 400)])
+        server.kill()
+    left = database.with_name("memory.db-wal").read_bytes()
+    assert left
+    loss(database)
+
+    restored = restore(kept.path, str(database))
+
+    assert texts(database) == before
+    assert restored.before is not None and restored.before.endswith("-wal")
+    assert Path(restored.before).read_bytes() == left
+
+
+def test_a_memory_behind_a_link_is_restored_where_it_lies(memory: Path) -> None:
+    kept, _ = back_up(str(memory))
+    link = memory.parent / "elsewhere" / memory.name
+    link.parent.mkdir()
+    link.symlink_to(memory)
+    write(memory, "Cy")
+
+    restore(kept.path, str(link))
+
+    assert link.is_symlink()
+    assert [name for name, _ in texts(memory)] == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_nothing_acknowledged_is_lost_when_a_memory_is_restored_beside_a_server_that_writes(
+    name: str, tmp_path: Path
+) -> None:
+    """It stands in the memory or in a copy of what was replaced."""
+    path = tmp_path / name
+    write(path, "Ada")
+    kept, _ = back_up(str(path))
+    acknowledged: list[str] = []
+    over = threading.Event()
+    with Server(path) as server:
+
+        def writing() -> None:
+            for number in count():
+                if over.is_set():
+                    return
+                with suppress(Refused):
+                    server.call("create_entities", entities=[{"name": f"one {number}"}])
+                    acknowledged.append(f"one {number}")
+
+        writer = threading.Thread(target=writing)
+        writer.start()
+        try:
+            for _ in range(5):
+                time.sleep(0.1)
+                with suppress(StoreBusy):  # a database in use is left alone
+                    restore(kept.path, str(path))
+        finally:
+            time.sleep(0.1)
+            over.set()
+            writer.join()
+        server.close()
+
+    replaced = sorted(tmp_path.glob("*before-restore*.backup"))
+    assert (len(replaced) == 5) == (name != "memory.db")
+    held = {entity for entity, _ in texts(path)}
+    for number, copy in enumerate(replaced):
+        held |= {entity for entity, _ in texts(Path(shutil.move(copy, tmp_path / f"replaced {number}{path.suffix}")))}
+    assert [one for one in acknowledged if one not in held] == []
 
 
 # ── refusals ─────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ the graph as of any call is the graph that stood there then."""
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -353,6 +354,31 @@ def test_an_import_is_taken_back_whole(keep: Caller, sqlite_space: Space, tmp_pa
     assert facts(sqlite_space.graph()) == before
     keep("undo")
     assert facts(sqlite_space.graph()) == after
+
+
+def test_taking_back_a_large_deletion_costs_as_much_as_it_brings_back(
+    keep: Caller, sqlite_space: Space, tmp_path: Path
+) -> None:
+    """20,000 entities took 0.5 s of processor time here, and the list of such calls 2.5 s with what the tables had to
+    catch up with; when each entity was looked for among all, 8,000 took 69 s."""
+    lines = [msgspec.json.encode({"type": "entity", **person(f"n{i}", "seen", "heard")}) for i in range(20_000)]
+    lines += [msgspec.json.encode({"type": "relation", **link(f"n{i}", "knows", f"n{i // 2}")}) for i in range(20_000)]
+    (tmp_path / "big.jsonl").write_bytes(b"\n".join(lines))
+    keep("migrate", source_path=str(tmp_path / "big.jsonl"))
+    keep("undo")
+    began = time.process_time()
+
+    keep("undo")
+    told = keep("history")["calls"]
+
+    assert time.process_time() - began < 20
+    assert [one["did"][0] for one in told] == [
+        "took back call 9",
+        "took back call 1",
+        'created n0 (Person): "seen", "heard"',
+    ]
+    assert told[1]["more"] == 1 + 20_000 - 5
+    assert sqlite_space.graph().relation_count == 20_000
 
 
 def test_what_later_calls_build_on_is_not_taken_back_and_the_refusal_names_them(keep: Caller) -> None:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Examination, Fingerprint
-from mcp_memory.stores.store import REBUILT, RESTORED, Finding, StoreReadOnly
+from mcp_memory.stores.store import REBUILT, RESTORED, Finding, StoreFault, StoreReadOnly, StoreTooNew
 from mcp_memory.stores.vectors import vectors_of
 
 if TYPE_CHECKING:
     from mcp_memory.space import Space
 
+# What a file that somebody has been at makes of our own code.
+BROKEN = (LookupError, TypeError, ValueError, AttributeError)
+STARTED_AGAIN = "start the server again: it reads the memory anew"
 SHOWN = 5  # findings of one kind; the rest is counted
 
 
@@ -32,12 +35,62 @@ class Moment(NamedTuple):
 
 
 def checkup(space: Space, repair: bool = False) -> list[Finding]:
+    try:
+        return _compared(space, repair)
+    except StoreFault as fault:
+        if not _may_lie_in_the_tables(fault):
+            raise
+        return _from_the_feed_alone(space, repair, fault)
+    except BROKEN as error:
+        return _from_the_feed_alone(space, repair, error)
+
+
+def _may_lie_in_the_tables(fault: StoreFault) -> bool:
+    return not (fault.retryable or isinstance(fault, StoreReadOnly | StoreTooNew))
+
+
+def _from_the_feed_alone(space: Space, repair: bool, why: Exception) -> list[Finding]:
+    """The memory cannot be read as it stands. Where the feed can, everything else follows from it."""
+    feed = space.store.feed()
+    if feed is None:
+        raise why
+    wrong = _few("the feed is not in order", _unreadable(feed), RESTORED)
+    reason = str(why) if isinstance(why, StoreFault) else f"{type(why).__name__}: {why}"
+    if wrong:
+        return [Finding(f"the memory cannot be read: {reason}", remedy=RESTORED), *wrong]
+    found = Finding(f"what follows from the feed cannot be read: {reason}", remedy=REBUILT)
+    if not repair:
+        return [found]
+    space.rebuild()
+    found.repaired = True
+    return [found, *_compared(space, repair)]
+
+
+def _unreadable(feed: Iterator[Entry]) -> Iterator[str]:
+    """Why a feed cannot be replayed."""
+    entries: list[Entry] = []
+    try:
+        entries.extend(feed)
+    except (StoreFault, *BROKEN) as error:
+        yield f"the entry after {entries[-1].seq if entries else 0} cannot be read: {error}"
+        return
+    examination = Examination(0, 0)
+    try:
+        examination.take(entries)
+    except BROKEN as error:
+        yield f"it cannot be replayed: {type(error).__name__}: {error}"
+    yield from examination.wrong
+
+
+def _compared(space: Space, repair: bool) -> list[Finding]:
     findings = list(space.store.check(repair))
     moment = _at_one_moment(space)
-    findings += _few("the graph in memory differs from the store", differences(moment.graph, moment.fresh))
+    aside = differences(moment.graph, moment.fresh)
+    findings += _few("the graph in memory differs from the store", aside, STARTED_AGAIN)
     if moment.feed is not None:
         findings += _of_the_feed(moment, moment.feed)
-    findings += _few("the graph contradicts itself", contradictions(moment.graph))
+    remedy = RESTORED if moment.feed is None else REBUILT
+    findings += _few("the graph contradicts itself", contradictions(moment.graph), remedy)
     if repair:
         _rebuild(space, findings)
     return findings + vectors_of(space.store).check(space.graph(), repair)
@@ -84,7 +137,7 @@ def _moment(space: Space) -> Moment:
     return Moment(graph, fresh, list(feed), history.floor, history.indexed, history.fingerprint(), history.nameless())
 
 
-def _few(kind: str, texts: Iterator[str], remedy: str = "") -> list[Finding]:
+def _few(kind: str, texts: Iterator[str], remedy: str) -> list[Finding]:
     found = list(texts)
     shown = [Finding(f"{kind}: {text}", remedy=remedy) for text in found[:SHOWN]]
     if len(found) > SHOWN:

@@ -164,6 +164,26 @@ def restore(request: Request, file: str) -> int:
     return 0
 
 
+def compact(request: Request) -> int:
+    from mcp_memory.assembly import space_for
+
+    _must_exist(request.settings)
+    space, path = space_for(request.settings), request.settings.path
+    before = os.path.getsize(path)
+    try:
+        dropped = space.compact()
+    finally:
+        space.close()
+    print(path)
+    _print_table({"bytes before": f"{before:,}", "bytes after": f"{os.path.getsize(path):,}"})
+    if dropped is not None:
+        calls = "call" if dropped.calls == 1 else "calls"
+        print(f"  Let go of the history of {dropped.calls:,} {calls}, the last of {dropped.until}. No fact is lost.")
+    elif not any(space.retention):
+        print("  All history is kept: history_days and history_calls say how much of it is needed.")
+    return 0
+
+
 def _print_kept(kept: Kept) -> None:
     told = {"entities": f"{kept.entities:,}", "relations": f"{kept.relations:,}"}
     if kept.calls is not None:
@@ -173,14 +193,14 @@ def _print_kept(kept: Kept) -> None:
 
 def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int:
     from mcp_memory.assembly import space_for
-    from mcp_memory.stores.store import RESTORED, Finding, StoreFault
+    from mcp_memory.stores.store import Finding, StoreFault
 
     _must_exist(request.settings)
     space = space_for(request.settings)
     try:
         findings = space.check(repair)
     except StoreFault as fault:  # it cannot even be read
-        findings = [Finding(str(fault), remedy="" if fault.retryable else RESTORED)]
+        findings = [Finding(str(fault), remedy=fault.remedy)]
     finally:
         space.close()
     wrong = sum(not finding.repaired for finding in findings)
@@ -188,10 +208,10 @@ def doctor(request: Request, *, repair: bool = False, json: bool = False) -> int
         print(data(_as_json(request.settings.path, findings)))
         return 1 if wrong else 0
     for finding in findings:
-        print(f"{'repaired' if finding.repaired else 'found'}: {visible(finding.text)}")
+        print(f"{visible(finding.outcome)}: {visible(finding.text)}")
     if not findings:
         print(f"{request.settings.path}: everything is as it should be.")
-    for remedy in dict.fromkeys(finding.remedy for finding in findings if finding.remedy and not finding.repaired):
+    for remedy in dict.fromkeys(one.remedy for one in findings if not one.repaired or one.moved_to):
         print(f"What to do: {remedy}.")
     return 1 if wrong else 0
 

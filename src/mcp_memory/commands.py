@@ -103,9 +103,14 @@ COMMANDS = {
     ),
     "restore": Command(
         "mcp_memory.cli:restore",
-        "Put a backup in the place of the memory, which is copied beside itself first. Refused while a server uses it, "
-        "and if the backup is not in order.",
+        "Put a backup in the place of the memory, which is copied beside itself first. Refused if the backup is not in "
+        "order, and while a server has a database open; a server on a plain file goes on with what was restored.",
         ("FILE",),
+    ),
+    "compact": Command(
+        "mcp_memory.cli:compact",
+        "Give back the disk space that deleted facts still take, and let go of the history that history_days and "
+        "history_calls need not keep. Servers may go on. For a timer: nothing lets go of history by itself.",
     ),
     "doctor": Command(
         "mcp_memory.cli:doctor",

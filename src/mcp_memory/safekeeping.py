@@ -8,10 +8,11 @@ from __future__ import annotations
 import glob
 import os
 import re
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime, timezone
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mcp_memory.assembly import store_of
 from mcp_memory.facts import BadInput, MemoryFault
@@ -19,14 +20,20 @@ from mcp_memory.space import Space
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.onefile import OneFile
 from mcp_memory.stores.store import StoreFault, StoreFull
-from mcp_memory.stores.wholefile import flush_folder, flush_to_disk
+from mcp_memory.stores.wholefile import TICK, flush_folder, flush_to_disk
+
+if TYPE_CHECKING:
+    from mcp_memory.stores.sqlite.backup import Held
 
 ENDING = ".backup"
 STAMP = "%Y%m%dT%H%M%SZ"
 PARTIAL = ".partial"
 CLOSING_SECONDS = 2.0  # a server that is just ending is waited for
-# What stands beside a memory file and belongs to it while it is open.
-HELP_FILES = ("-wal", "-shm", "-journal", ".lock")
+# What can stand beside a database and hold changes that are not in it yet; it belongs to that file and no other.
+LEFT_OVER = ("-wal", "-journal")
+DERIVED = ("-shm", "-graph", "-vectormap")
+# What an examined copy does not need.
+HELP_FILES = (*LEFT_OVER, *DERIVED, ".lock")
 
 
 class Kept(NamedTuple):
@@ -60,46 +67,75 @@ def back_up(path: str, place: str | None = None, keep: int | None = None) -> tup
 
 
 def restore(file: str, path: str) -> Restored:
-    """Put a memory in the place of another one, which is copied first. Refused while that is in use."""
+    """Put a memory in the place of another one, which is copied first.
+
+    From before that copy until the other has its name nobody can write. A database in use is refused."""
     if not os.path.isfile(file):
         raise BadInput(f"There is no file {file}. Check the path.")
     if os.path.exists(path) and os.path.samefile(file, path):
         raise BadInput(f"{file} is this memory itself. Name a backup.")
     kind = format_of(file)
-    there = os.path.exists(path) and os.path.getsize(path) > 0
-    if there and format_of(path) != kind:
+    target = os.path.realpath(path)  # behind a link, where everybody who writes it meets
+    if _size(target) and format_of(target) != kind:
         raise BadInput(
             f"{file} is a {kind} memory and {path} a {format_of(path)} one. `mcp-memory import` takes over another "
             "format."
         )
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with _partial(path) as partial:
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with _partial(target) as partial:
         _copy_now(kind, file, partial)
         kept = examine(kind, partial, file)._replace(path=path)
-        before = _set_aside(kind, path) if there else None
-        _name(partial, path)
+        with _held(kind, target) as held:
+            before = _set_aside(held, target)
+            for ending in (*LEFT_OVER, *DERIVED):
+                with suppress(OSError):
+                    os.remove(target + ending)
+            _later_than(target, partial)
+            _name(partial, target)
     return Restored(kept, before)
 
 
-def _set_aside(kind: str, path: str) -> str:
-    """Copy the memory that will be replaced, if nobody uses it now; the name of the copy."""
+@contextmanager
+def _held(kind: str, path: str) -> Iterator[Held | None]:
+    """Nobody else writes this memory. What is given copies a database; any other file lies still."""
+    if kind != "sqlite":
+        store = store_of(kind, path, patience=CLOSING_SECONDS)
+        assert isinstance(store, OneFile)
+        try:
+            with store.locked():
+                yield None
+        finally:
+            store.close()
+        return
+    from mcp_memory.stores.sqlite.backup import held
+
+    # SQLite takes an empty file for a new one, and would remove the changes that are left of it.
+    with held(path) if _size(path) else nullcontext() as database:
+        yield database
+
+
+def _set_aside(held: Held | None, path: str) -> str | None:
+    """Copy the memory that will be replaced, or what is left of it; the name of the copy."""
+    left = [ending for ending in ("", *LEFT_OVER) if _size(path + ending)]
+    if held is not None:
+        left = [""]  # it has taken in all the rest
+    if not left:
+        return None
     place = _unused(f"{path}.before-restore-{_now()}")
     with _partial(place) as partial:
-        if kind == "sqlite":
-            from mcp_memory.stores.sqlite.backup import set_aside
+        for ending in left:
+            if held is None or not held.copy(partial):
+                _copy_file(path + ending, partial + ending)
+        for ending in reversed(left):
+            _name(partial + ending, place + ending)
+    return place + left[0]
 
-            set_aside(path, partial)
-        else:
-            store = store_of(kind, path, patience=CLOSING_SECONDS)
-            try:
-                with _locked(store):
-                    _copy_now(kind, path, partial)
-            finally:
-                store.close()
-        for ending in ("-wal", ""):  # the first only of a database that could not be opened
-            if os.path.exists(partial + ending):
-                _name(partial + ending, place + ending)
-    return place
+
+def _later_than(path: str, partial: str) -> None:
+    """Who follows a plain file by its time must see that it is another one now."""
+    with suppress(FileNotFoundError):
+        later = max(time.time_ns(), TICK + os.stat(path).st_mtime_ns)
+        os.utime(partial, ns=(later, later))
 
 
 def examine(kind: str, path: str, named: str | None = None) -> Kept:
@@ -123,7 +159,7 @@ def examine(kind: str, path: str, named: str | None = None) -> Kept:
         from mcp_memory.stores.sqlite.backup import into_one_file
 
         into_one_file(path)
-    for ending in (*HELP_FILES, "-graph"):
+    for ending in HELP_FILES:
         with suppress(OSError):
             os.remove(path + ending)
     return Kept(path, graph.entity_count, graph.relation_count, calls)
@@ -170,6 +206,10 @@ def _copy_now(kind: str, path: str, partial: str) -> None:
 
         copy_online(path, partial)
         return
+    _copy_file(path, partial)
+
+
+def _copy_file(path: str, partial: str) -> None:
     try:
         with open(path, "rb") as source, open(partial, "xb") as target:
             while piece := source.read(1 << 20):
@@ -191,6 +231,13 @@ def _partial(aim: str) -> Iterator[str]:
         for left in glob.glob(f"{glob.escape(partial)}*"):
             with suppress(OSError):
                 os.remove(left)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
 def _name(partial: str, aim: str) -> None:

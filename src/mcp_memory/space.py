@@ -285,10 +285,17 @@ class Space:
         from mcp_memory.care import curator_of
 
         curator = curator_of(self) if tool.is_care else None
+        if curator is not None and isinstance(values, AsOf):
+            curator = curator._replace(facts=partial(self._held_as_it_was, values.moment))
         with self.heavy if tool.is_heavy else nullcontext():
             if tool.writes:
                 return self.commit(lambda graph: tool.function(curator or graph, *values), origin, tool.name)
             return tool.function(curator, *values)
+
+    @contextmanager
+    def _held_as_it_was(self, moment: str) -> Iterator[Graph]:
+        with self._lock:
+            yield self.graph_at(moment)
 
     def _call_with_past(self, tool: Tool, values: tuple[Any, ...], origin: str, at_once: bool) -> Any:
         """A call that is about the past, or about the graph as it was."""
@@ -699,11 +706,10 @@ class Space:
         history, days = self.history, self.retention.days
         if history is None:
             return None
-        now = datetime.strptime(self.clock(), TIME)
-        cutoff = None if days is None else (now - timedelta(days=days)).strftime(TIME)
         self.store.settle()
         with self.store.begin():
             past = self._past_on_firm_ground()
+            cutoff = None if days is None else self._days_ago(days, history)
             seq = history.beginning_for(cutoff, self.retention.calls)
             # What the tables have not seen yet must stay an entry: the next time will do.
             if not history.floor < seq <= history.indexed:
@@ -711,6 +717,16 @@ class Space:
             dropped = history.begin_after(seq, past.graph_at(seq))
         self._graph, self._past_graphs = None, None
         return dropped
+
+    def _days_ago(self, days: int, history: History) -> str | None:
+        """So long before the last call: a clock that stands ahead by years must not make all of the history old."""
+        now = self.clock()
+        for number in history.newest(1):
+            now = min(now, history.call(number)[0].at)
+        try:
+            return (datetime.strptime(now, TIME) - timedelta(days=days)).strftime(TIME)
+        except OverflowError:  # before the year 1
+            return None
 
     def rebuild(self) -> None:
         """Make everything that follows from the feed anew."""

@@ -51,6 +51,19 @@ class Graph:
         self.save()
         return deletions
 
+    def delete_entities(self, entityNames: list[str]) -> Any:
+        for name in entityNames:
+            self.entities.pop(name, None)
+        gone = {*entityNames}
+        self.relations = [one for one in self.relations if gone.isdisjoint((one["from"], one["to"]))]
+        self.save()
+        return {"deleted": entityNames}
+
+    def delete_relations(self, relations: list[dict[str, str]]) -> Any:
+        self.relations = [one for one in self.relations if one not in relations]
+        self.save()
+        return {"deleted": relations}
+
     def create_relations(self, relations: list[dict[str, str]]) -> Any:
         self.relations += relations
         self.save()

@@ -11,9 +11,11 @@ import apsw
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.facts import MemoryFault
+from mcp_memory.safekeeping import back_up
 from mcp_memory.server import main
 from mcp_memory.stores.sqlite.connection import load_vectors
-from tests.conftest import Caller, link, person
+from tests.conftest import Caller, Refused, link, person
 from tests.test_undo import facts
 
 
@@ -71,6 +73,19 @@ REPAIRABLE = {
         "the index of the history by entity differs",
     ),
     "the name of who is gone was lost": ("delete from gone_entity", "1 entities of the history have no name"),
+    "the tables are said to lag behind what they hold": (
+        "update space_state set value = 1 where key = 'projected_seq'",
+        "what follows from the feed cannot be read",
+    ),
+    "the full text was dropped": ("drop table entity_fts", "virtual table entity_fts is missing"),
+    "a table of facts was dropped": (
+        "pragma foreign_keys = off; drop table observations",
+        "no such table: observations",
+    ),
+    "an index was dropped": ("drop index idx_rel_from", "index idx_rel_from is missing"),
+    "the record of searches was dropped": ("drop table search_events", "table search_events is missing"),
+    "what the file says of itself was lost": ("delete from db_metadata", "db_metadata does not say its schema_version"),
+    "how far the tables are was lost": ("delete from space_state", "what follows from the feed cannot be read"),
     "a vector belongs to no entity": (
         "insert into entity_embeddings (rowid, embedding) values (77, zeroblob(1536))",
         "vectors belong to no entity",
@@ -117,6 +132,8 @@ def test_a_copy_is_kept_before_tables_are_made_anew(damaged: Callable[[str], Non
         ("update change set body = x'93' where seq = 3", "Entry 3 of this memory's history cannot be read"),
         ("update change set part = 1 where seq = 3", "call 2 has a piece that is of another call"),
         ("update change set part = 2 where seq = 3", "call 1 has piece 2 where piece 0 belongs"),
+        ("update change set tool = cast(x'c8c8' as text) where seq = 3", "the entry after 2 cannot be read"),
+        ("update change set body = 7 where seq = 3", "Entry 3 of this memory's history cannot be read"),
     ],
 )
 def test_a_damaged_feed_is_found_and_left_alone(
@@ -128,6 +145,53 @@ def test_a_damaged_feed_is_found_and_left_alone(
 
     assert (code, told in said, "mcp-memory restore FILE" in said) == (1, True, True), said
     assert list(database.parent.glob("*.backup")) == []
+
+
+PLAIN = {"memory.jsonl": ("line 1 of", "run mcp-memory import"), "memory.mcpmem": ("bytes ", "what is not served")}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_is_not_served_of_a_plain_file_is_told_and_moved_aside_when_asked(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    space = open_space(path)
+    Caller(space)("create_entities", entities=[person("Ada", "likes tea")])
+    Caller(space)("create_entities", entities=[person("Bob")])
+    space.close()
+    content = bytearray(path.read_bytes())
+    content[20:28] = b"\xff\xff{garba"
+    path.write_bytes(bytes(content))
+    told, remedy = PLAIN[name]
+
+    code, said = doctor(path)
+    assert (code, told in said, f"{path}.quarantine" in said, remedy in said) == (1, True, True, True), said
+    with pytest.raises(MemoryFault, match=r"is not in order: .*not served"):
+        back_up(str(path))
+    code, said = doctor(path, "--repair")
+    assert (code, f"moved to {path}.quarantine: " in said, "repaired" in said) == (0, True, False), said
+    assert "What to do: what is not served is kept in" in said
+
+    assert doctor(path) == (0, f"{path}: everything is as it should be.\n")
+    again = open_space(path)
+    assert [one.name for one in again.graph().entities()] == ["Bob"]
+    again.close()
+
+
+def test_a_file_of_a_newer_version_asks_for_one(damaged: Callable[[str], None], database: Path) -> None:
+    damaged("update db_metadata set value = '99' where key = 'schema_version'")
+
+    code, said = doctor(database, "--repair")
+
+    assert (code, "What to do: upgrade mcp-memory." in said, "restore" in said) == (1, True, False), said
+
+
+def test_a_history_that_cannot_be_read_is_refused_in_words(damaged: Callable[[str], None], database: Path) -> None:
+    damaged("update change set tool = cast(x'c8c8' as text) where seq = 3")
+    space = open_space(database)
+
+    with pytest.raises(Refused, match="is damaged"):
+        Caller(space)("history")
+
+    space.close()
 
 
 def test_findings_come_as_json_for_a_program(damaged: Callable[[str], None], database: Path) -> None:

@@ -208,7 +208,10 @@ def test_the_check_sees_bad_lines_that_were_not_kept(path: Path) -> None:
     memory.names()
     path.with_name("memory.jsonl.quarantine").unlink()
 
-    assert [finding.repaired for finding in memory.store.check(False)] == [False]
-    assert [finding.repaired for finding in memory.store.check(True)] == [True]
+    assert [finding.text for finding in memory.store.check(False)] == [
+        f"line 2 of {path} is not served: JSON is malformed: invalid character (byte 4)",
+        f"1 bad lines of {path} are not kept in {path}.quarantine",
+    ]
+    assert [finding.outcome for finding in memory.store.check(True)] == [f"moved to {path}.quarantine"]
     assert memory.quarantine() == [b"nonsense"]
     assert memory.is_sound()

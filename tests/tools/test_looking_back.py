@@ -48,7 +48,7 @@ def test_every_tool_that_shows_the_memory_shows_it_as_it_was(past: Caller, name:
     then = past(name, **given, **{spelling: "2"})
 
     assert "rum" not in repr(then) and "Cy" not in repr(then) and "Cat" not in repr(then) and "sees" not in repr(then)
-    assert then != now or name in ("search_nodes", "find_path")
+    assert then != now or name in ("search_nodes", "find_path", "search_reflections")
     assert past(name, **given, **{spelling: ""}) == now
 
 
@@ -62,8 +62,38 @@ def test_a_tool_that_cannot_look_back_says_so_and_does_not_show_the_present(
     assert f"{name} knows the memory only as it is now" in said and "search_nodes" in said
 
 
-def test_a_moment_must_be_text(past: Caller) -> None:
-    assert "asOf must be text" in past.refusal("read_graph", as_of=7)
+@pytest.mark.parametrize("spelling", ["as_of", "asOf"])
+@pytest.mark.parametrize("name", [tool.name for tool in READERS if tool.has_past])
+def test_the_number_of_a_call_may_come_as_history_shows_it(past: Caller, name: str, spelling: str) -> None:
+    given = ENOUGH.get(name, {})
+
+    assert past(name, **given, **{spelling: 2}) == past(name, **given, as_of="2")
+
+
+def test_a_moment_that_is_neither_is_refused_with_what_there_is(past: Caller) -> None:
+    said = past.refusal("read_graph", asOf=["2"])
+
+    assert "asOf must be text" in said and "asOf?" in said
+
+
+@pytest.mark.parametrize("given", ["2026-99-99", "2026-02-30", "2026-03-01 25:00", "2026-03-01 12:60"])
+def test_a_time_that_no_calendar_has_is_refused(past: Caller, given: str) -> None:
+    for said in (past.refusal("read_graph", as_of=given), past.refusal("history", since=given)):
+        assert f"cannot be '{given}'" in said
+
+
+def test_reflections_are_found_as_they_were(past: Caller) -> None:
+    past("add_reflection", target_type="global", content="tea was good")
+    past("add_reflection", target_type="global", content="tea was better")
+    past("undo", last=2)
+
+    assert past("search_reflections", query="tea")["results"] == []
+    found = past("search_reflections", query="tea", as_of=6)["results"]
+    assert [one["content"] for one in found] == ["tea was good"]
+
+
+def test_history_says_that_it_tells_about_all_times(past: Caller) -> None:
+    assert "until" in past.refusal("history", as_of="2")
 
 
 def test_a_text_that_is_spelled_like_the_argument_is_a_text(past: Caller) -> None:

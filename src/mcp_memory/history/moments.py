@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from mcp_memory.facts import BadInput
+from mcp_memory.search.times import day_of, seconds_of
 
 TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(?::(\d\d)(?:\.\d+)?)?)?(?:Z|\+00:00)?")
 
@@ -25,6 +26,12 @@ def _parts(given: str, what: str) -> tuple[str | None, ...]:
     if not given.strip():
         return (None, None, None)
     found = TIME.fullmatch(given.strip())
-    if found is None:
+    if found is None or not _is_in_the_calendar(*found.groups()):
         raise BadInput(f"{what} cannot be {given!r}: give a time in UTC, such as 2026-03-01 or 2026-03-01 12:30.")
     return found.groups()
+
+
+def _is_in_the_calendar(day: str, minute: str | None, second: str | None) -> bool:
+    seconds = seconds_of(day)
+    is_a_day = seconds is not None and day_of(seconds) == day  # the 30th of February is counted on into March
+    return is_a_day and (minute or "00:00") < "24:00" and (minute or "00:00")[3:] < "60" and (second or "00") < "60"

@@ -156,7 +156,7 @@ class WayBack:
         return [
             *unrelated,
             *(EntityDeleted(entity_id) for entity_id in sorted(self.dying)),
-            *(EntityRestored(self._reborn(self.reborn[entity_id])) for entity_id in sorted(self.reborn)),
+            *self._reborn(),
             *self._observations(),
             *related,
             *self._heads(),
@@ -183,14 +183,15 @@ class WayBack:
                 back.append(RelationReverted(was) if stays else RelationRestored(was))
         return gone, back
 
-    def _reborn(self, head: Entity) -> Entity:
-        own = [
-            owned[1]
-            for owned in self.before.observations.values()
-            if owned is not None and owned[0] == head.id and owned[1].id not in self.now
-        ]
-        date = self.before.dates.get(head.id, head.updated_at)
-        return replace(head, updated_at=date, observations=sorted(own, key=lambda seen: seen.id))
+    def _reborn(self) -> Iterator[EntityRestored]:
+        own: dict[int, list[Observation]] = {entity_id: [] for entity_id in self.reborn}
+        for owned in self.before.observations.values():
+            if owned is not None and owned[0] in own and owned[1].id not in self.now:
+                own[owned[0]].append(owned[1])
+        for entity_id, head in sorted(self.reborn.items()):
+            date = self.before.dates.get(entity_id, head.updated_at)
+            seen = sorted(own[entity_id], key=lambda seen: seen.id)
+            yield EntityRestored(replace(head, updated_at=date, observations=seen))
 
     def _observations(self) -> Iterator[AnyChange]:
         moves: dict[tuple[int, int], list[int]] = {}

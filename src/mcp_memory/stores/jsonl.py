@@ -15,10 +15,11 @@ from contextlib import contextmanager, suppress
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.stores.lines import BadLine, Reading, changes_of, foreign, lines_of, nothing_of_ours, read_lines
-from mcp_memory.stores.onefile import PATIENCE, TIDYING_PATIENCE, OneFile
+from mcp_memory.stores.onefile import KEPT_ASIDE, PATIENCE, TIDIED, TIDYING_PATIENCE, OneFile
 from mcp_memory.stores.plain import refuse_unkeepable
 from mcp_memory.stores.sheet import Sheet
 from mcp_memory.stores.store import (
+    RESTORED,
     CannotHold,
     Finding,
     StoreBusy,
@@ -29,6 +30,7 @@ from mcp_memory.stores.wholefile import Stamp
 
 log = logging.getLogger("mcp_memory")
 
+BY_HAND = "mend the lines, save them as a .jsonl file of their own and run mcp-memory import on that, or "
 REPORTED = 5  # bad lines told one by one; the rest is counted
 
 
@@ -186,7 +188,22 @@ class JsonlStore(OneFile):
     def check(self, repair: bool) -> list[Finding]:
         """Does the file say what the store believes, and is nothing lying about?"""
         self.load()
-        return [*self._check_lines(repair), *self._check_beside(repair)]
+        return [*self._check_served(repair), *self._check_lines(repair), *self._check_beside(repair)]
+
+    def _check_served(self, repair: bool) -> list[Finding]:
+        """What stands in the file and is in no answer. It cannot be put right, but it can be put aside."""
+        bad, place = self._bad, self._quarantine.path
+        if bad and repair:
+            self.compact()
+        return [
+            Finding(
+                f"line {line.number} of {self.path} is not served: {line.reason}",
+                repair,
+                remedy=KEPT_ASIDE.format(place=place) + BY_HAND + RESTORED,
+                moved_to=place,
+            )
+            for line in bad
+        ]
 
     def _check_lines(self, repair: bool) -> Iterator[Finding]:
         reading, stamp = self._facts()
@@ -203,7 +220,7 @@ class JsonlStore(OneFile):
             place = next(
                 (f"fact {n}" for n, (one, other) in pairs if one != other), f"{len(told)} and {len(lines)} facts"
             )
-            yield Finding(f"{self.path} differs from what {what}: {place}", repaired=repair)
+            yield Finding(f"{self.path} differs from what {what}: {place}", repair, remedy=TIDIED)
             if repair:
                 self._forget()
                 return
@@ -215,10 +232,10 @@ class JsonlStore(OneFile):
             self._tidy()
         if missing:
             text = f"{len(missing)} bad lines of {self.path} are not kept in {self._quarantine.path}"
-            yield Finding(text, repaired=repair and not self._quarantine.missing(missing))
+            yield Finding(text, repair and not self._quarantine.missing(missing), remedy=TIDIED)
         if left:
             text = f"{self._file.temporary} was left by a process that died"
-            yield Finding(text, repaired=repair and not self._file.has_leftover())
+            yield Finding(text, repair and not self._file.has_leftover(), remedy=TIDIED)
 
     def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
         """Write the file anew, in the official server's own bytes."""

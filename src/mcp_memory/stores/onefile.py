@@ -15,6 +15,11 @@ from mcp_memory.stores.wholefile import Stamp, WholeFile
 
 PATIENCE = 15.0  # for the lock before a write
 TIDYING_PATIENCE = 0.2  # for the lock when a reader would like to keep something aside
+# What the doctor advises where a file holds what cannot be understood, and where something lies about beside it.
+KEPT_ASIDE = (
+    "what is not served is kept in {place}, and doctor --repair takes it out of the memory file; to have its facts, "
+)
+TIDIED = "doctor --repair tidies up"
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
 FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 

@@ -15,14 +15,19 @@ from mcp_memory.graph import Graph
 from mcp_memory.history.examining import Fingerprint
 from mcp_memory.views import View
 
+RESTORED = "put a backup in its place: mcp-memory restore FILE"
+
 
 class StoreFault(MemoryFault):
     """The store cannot do this now. Nothing was changed."""
+
+    remedy = "put right what the finding says, and ask again"  # what a person can do about it
 
 
 class StoreBusy(StoreFault):
     code = "store_busy"
     retryable = True
+    remedy = "ask again in a moment, or end the program that keeps the file"
 
 
 class StoreLocked(StoreBusy):
@@ -32,14 +37,22 @@ class StoreLocked(StoreBusy):
 class StoreFull(StoreFault):
     code = "store_full"
     retryable = True
+    remedy = "make room on the disk, or have it examined, and ask again"
 
 
 class StoreReadOnly(StoreFault):
     code = "store_read_only"
+    remedy = "allow writing to the file and to its folder"
 
 
 class StoreDamaged(StoreFault):
     code = "store_damaged"
+    remedy = RESTORED
+
+
+class StoreTooNew(StoreFault):
+    code = "store_too_new"
+    remedy = "upgrade mcp-memory"
 
 
 class CannotHold(StoreFault):
@@ -49,18 +62,26 @@ class CannotHold(StoreFault):
 
 
 class Finding(Exception):
-    """One thing that `check` found to be wrong; `repaired` if it was derived and is right again."""
+    """One thing that `check` found to be wrong; `repaired` if it is right again.
 
-    def __init__(self, text: str, repaired: bool = False, *, remedy: str = "") -> None:
+    What could not be understood cannot be put right, only out of the way: `moved_to` says where it is then."""
+
+    def __init__(self, text: str, repaired: bool = False, *, remedy: str, moved_to: str = "") -> None:
         super().__init__(text)
         self.text = text
         self.repaired = repaired
         self.remedy = remedy  # what a person can do about it
+        self.moved_to = moved_to if repaired else ""
+
+    @property
+    def outcome(self) -> str:
+        if self.moved_to:
+            return f"moved to {self.moved_to}"
+        return "repaired" if self.repaired else "found"
 
 
 # What `--repair` does about it: put it right where it stands, or make everything anew that follows from the feed.
 MENDED, REBUILT = "doctor --repair puts it right", "doctor --repair makes it anew from the feed, after a copy"
-RESTORED = "put a backup in its place: mcp-memory restore FILE"
 
 
 class Store(Protocol):

@@ -19,7 +19,7 @@ from mcp_memory.stores.sqlite.queries import Queries, read_sql
 from mcp_memory.stores.sqlite.sidefile import SideFile
 from mcp_memory.stores.sqlite.store import SqliteStore
 from mcp_memory.stores.sqlite.vectors import fit_vectors
-from mcp_memory.stores.store import Finding
+from mcp_memory.stores.store import MENDED, Finding
 from mcp_memory.stores.vectormap import VectorMap
 
 if TYPE_CHECKING:
@@ -167,15 +167,17 @@ class KeptVectors:
                 if self._map is not None:
                     self._map.remove()
             findings.append(
-                Finding(f"{len(damaged)} kept vectors are damaged; without them they are made anew", repair)
+                Finding(
+                    f"{len(damaged)} kept vectors are damaged; without them they are made anew", repair, remedy=MENDED
+                )
             )
         for kind, wrong in astray.items():
             if wrong:
-                findings.append(Finding(f"{wrong} vectors in {kind}_embeddings are damaged", repair))
+                findings.append(Finding(f"{wrong} vectors in {kind}_embeddings are damaged", repair, remedy=MENDED))
             stamp, rows = self._unshown(graph, kind) if repair else ("", [])
             if rows:
                 self.keep(stamp, kind, rows, are_new=False)
-                findings.append(Finding(f"{len(rows)} rows of {kind}_embeddings were behind", True))
+                findings.append(Finding(f"{len(rows)} rows of {kind}_embeddings were behind", True, remedy=MENDED))
         return findings
 
     def _astray(self, connection: apsw.Connection | None, kind: str) -> int:

@@ -39,7 +39,8 @@ def explain(tool: Tool, arguments: bytes | msgspec.Raw, fault: msgspec.Validatio
             if expected
             else f"{place or 'arguments'}: {text[0].lower()}{text[1:]}"
         )
-    takes = ", ".join(tool.wire_name(name) + ("" if d is msgspec.NODEFAULT else "?") for name, _, d in tool.parameters)
+    known = tool.wire_parameters
+    takes = ", ".join(tool.wire_name(name) + ("" if d is msgspec.NODEFAULT else "?") for name, _, d in known)
     return f"Invalid arguments for {tool.name}: {said}. It takes: {takes or 'no arguments'}."
 
 

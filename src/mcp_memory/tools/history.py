@@ -54,7 +54,7 @@ def history(
             return {"calls": found, "before": last}
         looked_through += 1
         last = entry.call
-        lines = list(past.lines(entry, about, relation_id))
+        lines = _first(past.lines(entry, about, relation_id))
         if relation_id is not None and not lines:
             continue
         if words and not past.says(entry, words, about, relation_id):
@@ -89,11 +89,17 @@ def _one_a_call(entries: Iterator[Entry]) -> Iterator[Entry]:
         previous = entry.call
 
 
+def _first(lines: Iterator[str]) -> list[str]:
+    """As many as are told, and one that says there are more: a call can have done thousands of things."""
+    return list(islice(lines, FEW_LINES + 1))
+
+
 def _told(past: Past, entry: Entry, lines: list[str]) -> dict[str, Any]:
     """A call in a list: what it did, cut short."""
     told = {"call": entry.call, "at": entry.at, "by": entry.origin, "tool": entry.tool, "did": lines[:FEW_LINES]}
-    if len(lines) > FEW_LINES or entry.part or past.history.size_of(entry) > len(entry.changes):
-        told["more"] = max(past.history.size_of(entry), len(lines)) - min(len(lines), FEW_LINES)
+    size = past.history.size_of(entry)
+    if len(lines) > FEW_LINES or entry.part or size > len(entry.changes):
+        told["more"] = size - min(len(lines), FEW_LINES)
     return told
 
 
@@ -116,7 +122,7 @@ def undo(past: Past, call: int | None = None, last: Count = 1) -> Plan:
     else:
         undone, changes = past.undoing_last(last)
         _refuse_those_of_others(past, undone)
-    told = [_told(past, entry, list(past.lines(entry))) for entry in undone]
+    told = [_told(past, entry, _first(past.lines(entry))) for entry in undone]
     return Plan(changes, {"undone": told, "call": past.graph.seq + 1})
 
 

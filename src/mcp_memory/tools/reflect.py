@@ -106,7 +106,7 @@ def _once(curator: Curator, graph: Graph, thought: Reflection) -> dict[str, str]
     return {} if name is None else {"target_was": name}
 
 
-@tool
+@tool(past=True)
 def search_reflections(
     curator: Curator,
     query: Query,

@@ -29,6 +29,10 @@ CANNOT_LOOK_BACK = (
     "{name} knows the memory only as it is now. Leave as_of out, or ask search_nodes, open_nodes or read_graph, which "
     "look back."
 )
+TELLS_ALL = (
+    "{name} tells about all times, so as_of says nothing here. until shows what was done up to a time, before what was "
+    "done before a call."
+)
 
 
 def in_camels(name: str) -> str:
@@ -200,13 +204,15 @@ class Tool:
         """The moment that is meant, in the other spelling. Who asks about the past is never shown the present."""
         given = msgspec.json.decode(arguments)
         meant = next((given[key] for key in MOMENT_NAMES if given.get(key)), "")
-        if not meant or self.asks_past or self.family == "official":
+        if not meant or self.family == "official":
             return ""
+        if self.asks_past:
+            raise BadInput(TELLS_ALL.format(name=self.name))
         if not self.has_past:
             raise BadInput(CANNOT_LOOK_BACK.format(name=self.name))
-        if not isinstance(meant, str):
+        if not isinstance(meant, str | int):
             raise BadInput(f"Invalid arguments for {self.name}: {self.wire_name(AS_OF)} must be text.")
-        return meant
+        return str(meant)
 
     def _second_try(self, arguments: bytes | msgspec.Raw, fault: msgspec.ValidationError) -> Any:
         """Accept the spellings of the predecessors that the typed form does not know."""
@@ -217,6 +223,8 @@ class Tool:
         }
         try:
             given = respelled(msgspec.json.decode(arguments))
+            if self.has_past and type(given) is dict:  # history numbers calls, so models say numbers
+                given |= {key: str(given[key]) for key in MOMENT_NAMES if type(given.get(key)) is int}
             return msgspec.convert(without_nulls(given, optional), self.arguments)
         except msgspec.ValidationError as second:
             raise BadInput(explain(self, arguments, second)) from fault

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from mcp_memory.torture.platter import Platter
@@ -93,6 +94,10 @@ class Calls:
         path = self._paths.get(descriptor)
         if path is None:
             return flush()
+        with self._platter.timed() if self._platter is not None else nullcontext():
+            return self._flushed_file(path, descriptor, flush)
+
+    def _flushed_file(self, path: str, descriptor: int, flush: Callable[[], Any]) -> Any:
         error = self._trouble.flushing()
         if error:
             raise OSError(error, os.strerror(error), path)
@@ -107,10 +112,10 @@ class Calls:
     # ── the clock ────────────────────────────────────────────────────────────────────────────────
 
     def time(self) -> float:
-        return self._time() + self._trouble.now().clock
+        return self._time() + self._trouble.clock()
 
     def time_ns(self) -> int:
-        return self._time_ns() + self._trouble.now().clock * 1_000_000_000
+        return self._time_ns() + self._trouble.clock() * 1_000_000_000
 
 
 def _content(path: str) -> bytes:

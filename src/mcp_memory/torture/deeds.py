@@ -88,8 +88,32 @@ def forgetting(name: str, text: str, told: Deed) -> Deed:
     return Deed("delete_observations", arguments, told.count, f"forgetting {told.what}", told)
 
 
-def deeds(who: str) -> Iterator[Deed]:
-    """An endless stream of different writes, some of them to the entity that everybody writes to."""
+def deletion(name: str, told: Deed) -> Deed:
+    """Delete an entity that `told` made, with all it holds."""
+    return Deed("delete_entities", {"entityNames": [name]}, told.count, f"deleting {told.what}", told)
+
+
+def parting(source: str, relation_type: str, target: str, told: Deed) -> Deed:
+    """Delete a relation that `told` made."""
+    arguments = {"relations": [{"from": source, "to": target, "relationType": relation_type}]}
+    return Deed("delete_relations", arguments, told.count, f"deleting {told.what}", told)
+
+
+def merger(source: str, text: str, target: str, told: Deed) -> Deed:
+    """Merge an entity that `told` made, of this one text, into another one, which has the text then."""
+
+    def count(census: Census) -> int:
+        there = told.count(census), census.texts[target, text]
+        return there[0] if there in ((1, 0), (0, 1)) else IN_PART
+
+    arguments = {"source": source, "target": target}
+    return Deed("merge_entities", arguments, count, f"merging {source!r} into {target!r}", told)
+
+
+def deeds(who: str, merges: bool = False) -> Iterator[Deed]:
+    """An endless stream of different writes, some of them to the entity that everybody writes to.
+
+    `merges`: the server has a tool for that."""
     number = 0
     while True:
         name = f"{who}-{number}"
@@ -100,4 +124,15 @@ def deeds(who: str) -> Iterator[Deed]:
         yield relation(HUB, "knows", name)
         if number % 2:
             yield forgetting(name, f"third of {name}", third)
+        if number % 3 == 0:
+            passing = entity(f"{name}-passing", f"all of {name}-passing")
+            met = relation(f"{name}-passing", "met", HUB)
+            yield from (passing, relation(name, "met", HUB), met)
+            yield parting(f"{name}-passing", "met", HUB, met)
+            yield deletion(f"{name}-passing", passing)
+        if merges and number % 3 == 1:
+            text = f"all of {name}-twin"
+            twin = entity(f"{name}-twin", text)
+            yield twin
+            yield merger(f"{name}-twin", text, name, twin)
         number += 1

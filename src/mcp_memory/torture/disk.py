@@ -6,6 +6,7 @@ so are locks and shared memory, which the system's own file does itself."""
 from __future__ import annotations
 
 import errno
+from contextlib import nullcontext
 from typing import Any
 
 import apsw
@@ -36,7 +37,7 @@ class TroubledDisk(apsw.VFS):
             self.platter.take_names()
 
     def xCurrentTimeInt64(self) -> int:
-        return int(super().xCurrentTimeInt64()) + self.trouble.now().clock * JULIAN_MILLISECONDS
+        return int(super().xCurrentTimeInt64()) + self.trouble.clock() * JULIAN_MILLISECONDS
 
 
 class TroubledFile(apsw.VFSFile):
@@ -56,6 +57,10 @@ class TroubledFile(apsw.VFSFile):
             raise ERRORS[error]("the weather")
 
     def xSync(self, flags: int) -> None:
+        with self.disk.platter.timed() if self.disk.platter is not None else nullcontext():
+            self._sync(flags)
+
+    def _sync(self, flags: int) -> None:
         error = self.disk.trouble.flushing()
         if error:
             raise ERRORS[error]("the weather")

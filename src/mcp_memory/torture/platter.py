@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import random
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -31,6 +33,7 @@ class Platter:
         self._contents = os.path.join(place, "contents")
         self._held = os.path.join(place, "held")
         self._names = os.path.join(place, "names.json")
+        self._flushes = os.path.join(place, "flushes")
         for one in (self._contents, self._held):
             os.makedirs(one, exist_ok=True)
 
@@ -78,6 +81,34 @@ class Platter:
                 if entry.is_file(follow_symlinks=False) and not entry.name.endswith(PASSING):
                     names[entry.name] = _ident(os.stat(entry.path))
         return names
+
+    # ── how long a flush takes ───────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Note when a flush begins and ends: what is acknowledged meanwhile waits for the next one."""
+        self._note("+")
+        try:
+            yield
+        finally:
+            self._note("-")
+
+    def _note(self, what: str) -> None:
+        with open(self._flushes, "ab", buffering=0) as file:  # a line is one write: processes do not mix theirs
+            file.write(f"{os.getpid()} {threading.get_ident()} {what} {time.monotonic()}\n".encode())
+
+    def longest_flush(self, until: float) -> float:
+        """In seconds; one that had not ended then lasted until then."""
+        began: dict[tuple[str, str], float] = {}
+        longest = 0.0
+        with suppress(FileNotFoundError):
+            for line in _read(self._flushes).decode().splitlines():
+                pid, thread, what, at = line.split()
+                if what == "+":
+                    began[pid, thread] = float(at)
+                else:
+                    longest = max(longest, float(at) - began.pop((pid, thread), float(at)))
+        return max(longest, *(until - at for at in began.values()), 0.0) if began else longest
 
     # ── the power fails ──────────────────────────────────────────────────────────────────────────
 

@@ -35,7 +35,7 @@ def table(scores: list[Score]) -> str:
     """Rows of what was counted, a column for each target; a Markdown table that is readable as it is."""
     head = ["", *(score.target for score in scores)]
     rows = [[name, *(_told(of(score)) for score in scores)] for name, of in ROWS]
-    rows.append(["faults", *(" ".join(score.faults) for score in scores)])
+    rows.append(["faults that came", *(score.told_faults() for score in scores)])
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     rule = [f"{'-' * widths[0]}", *(f"{'-' * (width - 1)}:" for width in widths[1:])]
     return "\n".join(_line(row, widths) for row in [head, rule, *rows])

@@ -25,6 +25,7 @@ class Score(msgspec.Struct):
     stuck: int = 0  # refusals and silence although nothing was wrong any more
     taken_back: int = 0  # by power cuts, as --durability normal allows
     oldest_taken_back: float = 0.0  # seconds between the acknowledgement and the cut
+    struck: dict[str, int] = {}  # processes that a fault came to, each time it could
     seconds: float = 0.0
     examples: list[str] = []
     evidence: list[str] = []
@@ -32,6 +33,11 @@ class Score(msgspec.Struct):
     @property
     def faultless(self) -> bool:
         return not (self.lost or self.doubled or self.unreadable or self.findings or self.stuck)
+
+    def told_faults(self) -> str:
+        """Each with how often it came to something, where that is known."""
+        counts = {"kill": self.kills, "power": self.cuts, **self.struck}
+        return " ".join(f"{fault} {counts[fault]}" if counts.get(fault) else fault for fault in self.faults)
 
     def show(self, text: str) -> None:
         if len(self.examples) < SHOWN:

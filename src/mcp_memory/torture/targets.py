@@ -21,11 +21,13 @@ from mcp_memory.torture.client import Gone, Refused, Server, surroundings
 from mcp_memory.torture.deeds import Census
 from mcp_memory.torture.platter import Platter
 from mcp_memory.torture.victim import Fate
-from mcp_memory.torture.weather import Weather
+from mcp_memory.torture.weather import FULL, STRIKING, Weather
 
-KILL, FULL, FAILING, SLOW, CLOCK, POWER = FAULTS = ("kill", "full", "failing", "slow", "clock", "power")
+KILL, POWER = "kill", "power"
+FAULTS = (KILL, *STRIKING, POWER)
 # Several targets may be tortured at once, and SQLite has one file system for all of this process.
 ONE_AT_A_TIME = threading.Lock()
+HISTORY_CALLS = "60"  # so that `compact` lets go of some
 FILES = {"sqlite": "memory.db", "journal": "memory.mcpmem", "jsonl": "memory.jsonl"}
 
 
@@ -66,6 +68,7 @@ class Target(Protocol):
     faults: tuple[str, ...]  # that it can be made to meet
     is_strict: bool  # what was acknowledged survives a power cut
     has_doctor: bool
+    is_ours: bool  # it has more than the official tools
 
     def start(self, place: Place, seed: int) -> Server:
         """One more process on the file of this place."""
@@ -83,8 +86,9 @@ class Target(Protocol):
 class Ours:
     """Our server, over one of its stores."""
 
-    has_doctor = True
+    has_doctor = is_ours = True
     faults: tuple[str, ...] = FAULTS
+    module = "mcp_memory.torture.victim"
 
     def __init__(self, store: str, durability: str) -> None:
         self.name = store if durability == "normal" else f"{store}, {durability}"
@@ -97,7 +101,8 @@ class Ours:
         fate = Fate(place.memory, place.weather, seed, platter)
         told = msgspec.json.encode(fate).decode()
         options = ["--memory-file", place.file, "--settings", place.settings, "--durability", self.durability]
-        command = [sys.executable, "-m", "mcp_memory.torture.victim", told, *options, "--model", "none"]
+        options += ["--model", "none", "--history-calls", HISTORY_CALLS]
+        command = [sys.executable, "-m", self.module, told, *options]
         # A program that runs from a checkout or an archive finds itself there again.
         return Server(command, surroundings(PYTHONPATH=os.pathsep.join(filter(None, sys.path))))
 
@@ -141,7 +146,7 @@ def _remembered(place: Place) -> Iterator[None]:
 class Peer:
     """Any server, by its command line. It is asked itself what it kept, in a new process."""
 
-    is_strict = has_doctor = False
+    is_strict = has_doctor = is_ours = False
 
     def __init__(self, command: str, variable: str, file: str) -> None:
         self.name = "the other server"

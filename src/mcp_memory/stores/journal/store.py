@@ -21,9 +21,9 @@ from mcp_memory.stores.journal.reading import MARK, Reading, read, time_of
 from mcp_memory.stores.journal.recognition import recognised
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.journal.scribe import Scribe, whole
-from mcp_memory.stores.onefile import PATIENCE, TIDYING_PATIENCE, OneFile
+from mcp_memory.stores.onefile import KEPT_ASIDE, PATIENCE, TIDIED, TIDYING_PATIENCE, OneFile
 from mcp_memory.stores.plain import NO_PLACE, refuse_unkeepable
-from mcp_memory.stores.store import CannotHold, Finding, StoreBusy, StoreFault
+from mcp_memory.stores.store import RESTORED, CannotHold, Finding, StoreBusy, StoreFault
 from mcp_memory.stores.wholefile import MISSING, Stamp, stamp_of
 
 log = logging.getLogger("mcp_memory")
@@ -273,16 +273,23 @@ class JournalStore(OneFile):
             reading, _ = self._tidy(content, reading, stamp)
             if bad:
                 self.compact()
+        place = self._quarantine.path
+        remedy = KEPT_ASIDE.format(place=place) + RESTORED
         findings = [
-            Finding(f"bytes {one.start} to {one.end} of {self.path} are not served: {one.reason}", repaired=repair)
+            Finding(
+                f"bytes {one.start} to {one.end} of {self.path} are not served: {one.reason}",
+                repair,
+                remedy=remedy,
+                moved_to=place,
+            )
             for one in bad
         ]
         if tail is not None:
             text = f"{self.path} ends in {tail.end - tail.start} bytes that are not served: {tail.reason}"
-            findings.append(Finding(text, repaired=repair and reading.tail is None))
+            findings.append(Finding(text, repair and reading.tail is None, remedy=remedy, moved_to=place))
         if left:
             text = f"{self._file.temporary} was left by a process that died"
-            findings.append(Finding(text, repaired=repair and not self._file.has_leftover()))
+            findings.append(Finding(text, repair and not self._file.has_leftover(), remedy=TIDIED))
         return findings
 
     def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:

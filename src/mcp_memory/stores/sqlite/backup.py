@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import glob
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
@@ -129,30 +128,61 @@ def into_one_file(path: str) -> None:
         flush_to_disk(file.fileno())
 
 
-def set_aside(path: str, place: str) -> None:
-    """Copy a database that is to be replaced. Refused while anybody else has it open.
+class Held:
+    """A database that is to be replaced, which nobody else can have meanwhile."""
 
-    One that is damaged is copied byte by byte, its -wal too: whoever could read it would be refused above."""
-    try:
-        with _opened(path, apsw.SQLITE_OPEN_READWRITE) as connection:
-            connection.set_busy_timeout(CLOSING_MILLISECONDS)
-            connection.execute("pragma locking_mode = exclusive").get  # noqa: B018
-            connection.execute("pragma journal_mode = delete").get  # noqa: B018  (needs the file for itself)
-            connection.execute("select count(*) from sqlite_master").get  # noqa: B018
-            writable = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-            with _opened(place, writable) as target, target.backup("main", connection, "main") as copying:
-                copying.step(-1)
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreBusy(
-            f"The memory file {path} is in use by a server or another program. Nothing was changed; end it and try "
-            "again."
-        ) from error
-    except apsw.Error as error:
-        if isinstance(error, apsw.FullError):
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+
+    def take(self) -> bool:
+        """Keep everybody out, and have in the file what stood in the -wal; False if SQLite cannot read it."""
+        run = self._connection.execute
+        try:
+            self._connection.set_busy_timeout(CLOSING_MILLISECONDS)
+            run("pragma locking_mode = exclusive").get  # noqa: B018
+            run("pragma journal_mode = delete").get  # noqa: B018  (needs the file for itself)
+            run("select count(*) from sqlite_master").get  # noqa: B018  (from here on nobody can commit)
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise StoreBusy(
+                f"The memory file {self._path} is in use by a server or another program. Nothing was changed; end it "
+                "and try again."
+            ) from error
+        except apsw.FullError:
             raise
-        discard(place)
-        for ending in ("", "-wal"):
-            if os.path.exists(path + ending):
-                shutil.copyfile(path + ending, place + ending)
-        for ending in ("-wal", "-shm"):  # what stands there next must not be read together with them
-            discard_file(path + ending)
+        except apsw.Error:
+            return False
+        return True
+
+    def copy(self, place: str) -> bool:
+        """Copy it whole; False if SQLite cannot read it."""
+        writable = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        try:
+            with _opened(place, writable) as target, target.backup("main", self._connection, "main") as copying:
+                copying.step(-1)
+        except (apsw.CorruptError, apsw.NotADBError):
+            discard(place)
+            return False
+        if os.name == "nt":
+            self.close()  # what is open cannot be replaced there, and whoever opens it now keeps it from being so
+        return True
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@contextmanager
+def held(path: str) -> Iterator[Held | None]:
+    """Keep a database from everybody else until it is replaced. Refused while anybody has it open.
+
+    None for one that is damaged: whoever could read it would be refused above."""
+    with plain_words(path):
+        database = Held(path)
+    try:
+        with plain_words(path):
+            is_whole = database.take()
+        if not is_whole:
+            database.close()
+        yield database if is_whole else None
+    finally:
+        database.close()

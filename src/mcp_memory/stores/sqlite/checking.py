@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from mcp_memory.stores.sqlite import completing
 from mcp_memory.stores.sqlite.projection import SQL as PROJECT
 from mcp_memory.stores.sqlite.queries import Queries
 from mcp_memory.stores.store import MENDED, REBUILT, RESTORED, Finding
@@ -15,18 +16,26 @@ PROJECTED = ("reflections", "relations", "observations", "entities")
 
 
 def check(connection: apsw.Connection, has_vectors: bool, repair: bool) -> list[Finding]:
+    lost = completing.check(connection, repair)
+    if lost and not repair:
+        return lost  # what else there is cannot be told without it
+    return lost + _check_what_is_there(connection, has_vectors, repair)
+
+
+def _check_what_is_there(connection: apsw.Connection, has_vectors: bool, repair: bool) -> list[Finding]:
     with connection:
         # FTS5 checks what it remembers of an index, and forgets what others have changed only when it is asked.
         connection.execute(SQL.wake_texts).get  # noqa: B018
         connection.execute(SQL.wake_reflections).get  # noqa: B018
+        # Full text can be made again; anything else that SQLite finds cannot be trusted to tell what it held.
         findings = [
-            Finding(f"SQLite: {text}", remedy=RESTORED) for (text,) in connection.execute(SQL.integrity) if text != "ok"
+            Finding(f"SQLite: {text}", remedy=REBUILT if "FTS5" in text else RESTORED)
+            for (text,) in connection.execute(SQL.integrity)
+            if text != "ok"
         ]
+    # Facts come from the feed; a row of usage that belongs to nothing is taken out with the same.
     findings += [
-        Finding(
-            f"{table} row {rowid} refers to a missing row of {parent}",
-            remedy=REBUILT if table in PROJECTED else RESTORED,
-        )
+        Finding(f"{table} row {rowid} refers to a missing row of {parent}", remedy=REBUILT)
         for table, rowid, parent, _ in connection.execute(SQL.foreign_keys)
     ]
     with connection:
@@ -70,7 +79,8 @@ def _check_reflections(connection: apsw.Connection, repair: bool) -> list[Findin
 
 
 def empty_projections(connection: apsw.Connection) -> None:
-    for table in (*PROJECTED, "entity_fts", "reflection_fts", "change_subject", "gone_entity"):
+    completing.renew_texts(connection)
+    for table in (*PROJECTED, "change_subject", "gone_entity"):
         connection.execute(f"delete from {table}")
 
 

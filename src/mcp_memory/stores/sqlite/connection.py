@@ -118,6 +118,8 @@ def plain_words(path: str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise translated(error, path) from error
+    except UnicodeDecodeError as error:  # a text in it is none
+        raise StoreDamaged(DAMAGED.format(path=path, error=error)) from error
 
 
 DAMAGED = (

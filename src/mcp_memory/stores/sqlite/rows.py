@@ -21,7 +21,7 @@ def entry_of(row: tuple[Any, ...]) -> Entry:
     try:
         images = decode_was(was[0]) if was and was[0] is not None else None
         return Entry(seq, at, decode_changes(body), origin, tool, part, images)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, TypeError) as error:
         raise StoreDamaged(BROKEN_ENTRY.format(seq=seq, error=error)) from error
 
 

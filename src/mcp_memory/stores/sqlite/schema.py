@@ -14,7 +14,7 @@ import apsw
 
 from mcp_memory.stores.sqlite.queries import read_sql
 from mcp_memory.stores.sqlite.vectors import bring_vectors, vectors_wanted
-from mcp_memory.stores.store import StoreDamaged, StoreFault
+from mcp_memory.stores.store import StoreDamaged, StoreTooNew
 
 VERSION = 2
 # What brings a file from the version before to this one: a file of schema/, run in one transaction, and
@@ -28,7 +28,7 @@ STATEMENT = re.compile(r"^CREATE (VIRTUAL TABLE|TABLE|INDEX) (\w+)[^;]*", re.MUL
 
 
 class Piece(NamedTuple):
-    """One table or index of the document."""
+    """One table or index."""
 
     kind: str
     name: str
@@ -37,7 +37,12 @@ class Piece(NamedTuple):
 
 def documented() -> list[Piece]:
     """Everything the data model document describes, except the two vector tables."""
-    found = STATEMENT.finditer(read_sql("schema", "0001_documented.sql"))
+    return pieces_of("0001_documented.sql")
+
+
+def pieces_of(file: str) -> list[Piece]:
+    """The tables and indexes that a file of schema/ makes."""
+    found = STATEMENT.finditer(read_sql("schema", file))
     return [Piece(match[1].lower(), match[2], match[0]) for match in found]
 
 
@@ -47,7 +52,7 @@ def recognise(connection: apsw.Connection, path: str) -> str:
     if {"change", "space_state", "db_metadata"} <= names:
         version = schema_version(connection)
         if version > VERSION:
-            raise StoreFault(
+            raise StoreTooNew(
                 f"{path} was written by a newer mcp-memory (schema {version}, this one knows {VERSION}). "
                 "Upgrade mcp-memory; the file was left as it is."
             )
@@ -80,7 +85,10 @@ def prepare(connection: apsw.Connection, path: str, has_vectors: bool) -> None:
 
 def schema_version(connection: apsw.Connection) -> int:
     found = connection.execute("select value from db_metadata where key = 'schema_version'").get
-    return int(found or 0)
+    if found is not None and str(found).isdigit():
+        return int(found)
+    # Somebody removed it: what the second version brought tells.
+    return 1 + bool(connection.execute("select count(*) from pragma_table_info('change') where name = 'was'").get)
 
 
 def table_names(connection: apsw.Connection) -> set[str]:

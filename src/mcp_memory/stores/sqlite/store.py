@@ -26,7 +26,7 @@ from mcp_memory.packing import Packer
 from mcp_memory.sections import no_pause
 from mcp_memory.stores.sqlite import checking, history, loading
 from mcp_memory.stores.sqlite.backup import back_up
-from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, DAMAGED, LOCKED, REPLACED, plain_words, translated
+from mcp_memory.stores.sqlite.connection import BUSY_MILLISECONDS, LOCKED, REPLACED, plain_words, translated
 from mcp_memory.stores.sqlite.guest import Guest
 from mcp_memory.stores.sqlite.opening import PASSING, OpenFile, roll_back
 from mcp_memory.stores.sqlite.projection import Projector
@@ -36,7 +36,7 @@ from mcp_memory.stores.sqlite.rows import entry_of
 from mcp_memory.stores.sqlite.schema import transaction
 from mcp_memory.stores.sqlite.snapshot import HUGE, LARGE, Snapshot
 from mcp_memory.stores.sqlite.view import SqlView
-from mcp_memory.stores.store import Finding, StoreBusy, StoreDamaged, StoreFault, StoreLocked
+from mcp_memory.stores.store import Finding, StoreBusy, StoreFault, StoreLocked
 
 log = logging.getLogger("mcp_memory")
 
@@ -276,8 +276,6 @@ class SqliteStore:
             except apsw.Error as error:
                 self._gave(error)
                 raise
-            except UnicodeDecodeError as error:
-                raise StoreDamaged(DAMAGED.format(path=self.path, error=error)) from error
         self._known_seq = graph.seq
         self._loaded_from = connection
         return graph

@@ -34,3 +34,14 @@ delete from reflection_fts where rowid = ?
 
 -- orphan_vectors --
 select rowid from entity_embeddings where rowid not in (select id from entities)
+
+-- say_version --
+insert or replace into db_metadata (key, value) values ('schema_version', ?)
+
+-- say_projected --
+-- The tables may lag behind: then they differ from the feed, and are made anew.
+insert or replace into space_state (key, value) select 'projected_seq', coalesce(max(seq), 0) from change
+
+-- say_floor --
+insert or replace into space_state (key, value)
+select 'feed_floor', coalesce(max(seq), 0) from change where tool in ('adopt', 'beginning')

@@ -25,7 +25,7 @@ select value from db_metadata where key = 'space_id'
 select coalesce(max(seq), 0) from change
 
 -- projected --
-select value from space_state where key = 'projected_seq'
+select coalesce((select value from space_state where key = 'projected_seq'), 0)
 
 -- set_projected --
 update space_state set value = ? where key = 'projected_seq'

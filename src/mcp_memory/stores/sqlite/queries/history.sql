@@ -1,5 +1,5 @@
 -- floor --
-select value from space_state where key = 'feed_floor'
+select coalesce((select value from space_state where key = 'feed_floor'), 0)
 
 -- set_floor --
 update space_state set value = ? where key = 'feed_floor'
