@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_memory.server import main
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.journal.reading import SECTOR
 from mcp_memory.stores.store import StoreDamaged
@@ -27,7 +28,7 @@ from tests.stores.test_jsonl_processes import PROCESSES, WRITES, acknowledged, s
 from tests.stores.test_mcpmem import EXAMPLE
 
 BEGIN, COMMIT = (mcpmem.BEGIN, b""), (mcpmem.COMMIT, b"")
-EVE = mcpmem.create_entity("Eve", "t", [])
+EVE, LATER = mcpmem.create_entity("Eve", "t", []), mcpmem.create_entity("later", "t", [])
 
 
 @pytest.fixture
@@ -58,12 +59,14 @@ def test_after_any_cut_the_whole_records_are_served_and_the_next_one_is_found(tm
             assert memory.names() == ["Bob", "Eve"]
         else:
             assert memory.names() == ["Ada", "Bob"][: sum(size >= end for end in ends)]
-        good = path.read_bytes()
-        assert whole.startswith(good)
-        assert good + (kept(path) if len(good) < size else b"") == whole[:size]
+        assert path.read_bytes() == whole[:size]
         before = memory.names()
 
         memory.create("later")
+        good = path.read_bytes().removesuffix(mcpmem.frame(LATER, version if size >= mcpmem.HEAD else 2))
+        good = good if size >= mcpmem.HEAD else b""
+        assert whole.startswith(good)
+        assert good + (kept(path) if len(good) < size else b"") == whole[:size]
         assert Asked(path).names() == [*before, "later"]
         assert memory.is_sound()
         memory.space.close()
@@ -85,9 +88,10 @@ def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpme
 
     assert names == ["Ada", *(f"Person {n}" for n in range(len(names) - 1))]
     assert len(names) == 1 if records[0] == BEGIN else 1 < len(names) < 20
-    good = path.read_bytes()
-    assert content == good + kept(path)
+    assert path.read_bytes() == content
     memory.create("later")
+    good = path.read_bytes().removesuffix(mcpmem.frame(LATER, 2))
+    assert content == good + kept(path)
     assert Asked(path).names() == [*names, "later"]
     assert memory.is_sound()
 
@@ -120,15 +124,46 @@ def test_what_was_cut_off_is_told_once_and_kept_aside(path: Path, caplog: pytest
     memory = Asked(path)
     assert memory.names() == ["Ada"]
 
-    assert path.read_bytes() == journal(ADA)
-    assert kept(path) == torn
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(told) == 2
     assert "are not served: the file ends inside a record" in told[0]
     caplog.clear()
     memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert kept(path) == torn
     assert Asked(path).names() == ["Ada", "Eve"]
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("command", ["stats", "doctor", "brief", "export"])
+def test_who_only_reads_leaves_the_file_as_it_is(path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content = journal(ADA) + b"rubbish" + mcpmem.frame(EVE, 2) + mcpmem.frame(BOB, 2)[:-3]
+    path.write_bytes(content)
+    words = [command, str(path.with_name("to.jsonl"))] if command == "export" else [command]
+    code = main(["-f", str(path), "--model", "none", *words])
+
+    assert code == (1 if command == "doctor" else 0)
+    assert path.read_bytes() == content
+    assert not path.with_name(f"{path.name}.quarantine").exists()
+    if command == "doctor":
+        assert "ends in" in capsys.readouterr().out
+        assert main(["-f", str(path), "--model", "none", "doctor", "--repair"]) == 0
+        assert path.read_bytes() == journal(ADA, EVE)
+        assert kept(path) == mcpmem.frame(BOB, 2)[:-3] + b"rubbish"
+
+
+def test_what_a_killed_process_left_beside_goes_with_the_next_write(path: Path) -> None:
+    path.write_bytes(journal(ADA))
+    left = path.with_name(f"{path.name}.mcp-memory.tmp")
+    left.write_bytes(b"half of")
+    memory = Asked(path)
+    assert memory.names() == ["Ada"]
+    assert left.exists()
+    memory.create("Eve")
+
+    assert not left.exists()
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert memory.is_sound()
 
 
 def test_a_transaction_that_never_ended_is_dropped_and_the_next_call_is_not_swallowed(path: Path) -> None:
@@ -200,7 +235,7 @@ def test_a_damaged_record_is_left_out_and_stays_until_the_file_is_compacted(path
     memory = Asked(path)
     assert memory.names() == ["Ada", "Eve"]
     assert path.read_bytes() == content
-    assert kept(path) == damaged
+    assert memory.beside() == set()
 
     found = memory.space.check()
     assert [finding.repaired for finding in found] == [False]
@@ -219,9 +254,12 @@ def test_damage_that_appears_while_the_file_is_open_is_seen_when_it_is_read(path
         stranger.write(b"\x0a\x00\x00\x00\x63rubbish" + mcpmem.frame(BOB, 2))
 
     assert other.names() == ["Ada", "Bob"]
-    assert kept(path).endswith(b"rubbish")
     memory.create("Eve")
     assert other.names() == ["Ada", "Bob", "Eve"]
+    other.store.compact()
+    assert kept(path).endswith(b"rubbish")
+    assert path.read_bytes() == journal(ADA, BOB, EVE)
+    assert memory.names() == ["Ada", "Bob", "Eve"]
 
 
 @given(st.integers(0, 400), st.integers(1, 255), st.sampled_from([1, 2]))

@@ -32,6 +32,10 @@ class Reading(msgspec.Struct):
     bad: list[Stretch]
     tail: Stretch | None
 
+    @property
+    def unserved(self) -> list[Stretch]:
+        return self.bad if self.tail is None else [*self.bad, self.tail]
+
 
 def read(data: bytes, at: str, path: str) -> Reading:
     """Everything that can be understood. StoreDamaged: these bytes are no journal."""
