@@ -123,6 +123,32 @@ def test_a_journal_that_gets_everything_at_once_can_be_cut_and_keeps_all_but_the
     assert sorted(file.name for file in tmp_path.iterdir() if "tmp" in file.name) == []
 
 
+@pytest.mark.parametrize("facts", [[], PLAIN])
+def test_a_journal_of_version_1_is_written_for_older_servers(
+    tmp_path: Path,
+    run: Run,  # noqa: F811
+    facts: list[AnyChange],
+) -> None:
+    source, target = filled(tmp_path / "from.db", *facts), tmp_path / "to.mcpmem"
+    if not facts:
+        source = tmp_path / "from.jsonl"
+        source.touch()
+    assert run("export", "-f", source, target, "--journal-version", "1")[0] == 0
+
+    assert target.read_bytes().startswith(mcpmem.MAGIC[1])
+    assert held(target) == held(source)
+    assert "journal, version 1" in run("stats", "-f", target)[1]
+
+
+def test_only_a_journal_has_a_version_and_only_two_are_known(tmp_path: Path, run: Run) -> None:  # noqa: F811
+    source = filled(tmp_path / "from.db", *PLAIN)
+    code, _, said = run("export", "-f", source, tmp_path / "to.jsonl", "--journal-version", "1")
+    assert (code, "is no journal" in said) == (1, True)
+    code, _, said = run("export", "-f", source, tmp_path / "to.mcpmem", "--journal-version", "3")
+    assert (code, "1 or 2" in said) == (2, True)
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("to.")] == []
+
+
 def test_what_a_journal_with_facts_gets_comes_whole_or_not_at_all(tmp_path: Path) -> None:
     people = [EntityCreated(number, f"Person {number}", "Person") for number in range(1, 400)]
     source = filled(tmp_path / "from.db", *people)

@@ -110,7 +110,7 @@ def import_file(request: Request, file: str) -> int:
     return 0
 
 
-def export_file(request: Request, file: str) -> int:
+def export_file(request: Request, file: str, *, journal_version: int | None = None) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.conversion import export_memory
     from mcp_memory.space import Errand
@@ -119,7 +119,7 @@ def export_file(request: Request, file: str) -> int:
     target = full_path(file)
     space = space_for(request.settings)
     try:
-        moved = export_memory(space, target, Errand(_show_progress))
+        moved = export_memory(space, target, Errand(_show_progress), journal_version)
     finally:
         space.close()
         _end_progress()
@@ -206,13 +206,14 @@ def stats(request: Request) -> int:
     space = space_for(request.settings)
     try:
         graph = space.graph()
+        version = getattr(space.store, "journal_version", None)
     finally:
         space.close()
     path = request.settings.path
     _print_table(
         {
             "file": path,
-            "format": format_of(path),
+            "format": format_of(path) + (f", version {version}" if version else ""),
             "bytes": f"{os.path.getsize(path):,}",
             "entities": f"{graph.entity_count:,}",
             "observations": f"{graph.observation_count:,}",

@@ -91,6 +91,15 @@ COMMANDS = {
         "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db for the facts, "
         ".mcphistory for the whole memory with its history. What a format has no place for is counted.",
         ("FILE",),
+        {
+            "journal_version": Option(
+                "Of a .mcpmem file: 1 for the Rust server before 2.0, which takes a journal of version 2 for an empty "
+                "memory. [default: 2]",
+                "1|2",
+                Annotated[int, Meta(ge=1, le=2)],
+                "1 or 2",
+            )
+        },
     ),
     "backup": Command(
         "mcp_memory.cli:backup",

@@ -86,7 +86,7 @@ def read_source(path: str) -> tuple[Graph, int]:
             raise BadInput(f"{path} is a JSONL memory file, which is imported line by line.")
 
 
-def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
+def export_memory(space: Space, path: str, errand: Errand, journal_version: int | None = None) -> dict[str, Any]:
     """Everything of a space into a new file, whose suffix tells the format."""
     from mcp_memory.assembly import open_space
 
@@ -95,6 +95,8 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
         raise BadInput(f"Which format {path} should have is told by its suffix: {', '.join(EXPORT_SUFFIXES)}.")
     if os.path.exists(path) and os.path.getsize(path):
         raise BadInput(f"{path} exists already and is not written over. Remove it, or choose another name.")
+    if journal_version is not None and suffix != ".mcpmem":
+        raise BadInput(f"{path} is no journal and has no journal version. Choose a name that ends in .mcpmem.")
     errand.progress(0, None, "reading")
     if suffix == transcript.SUFFIX:
         count = transcript.write(space, path, lambda done: errand.progress(done, None, "writing"))
@@ -105,6 +107,8 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
             "history_entries": count,
         }
     target = open_space(path)
+    if journal_version is not None:
+        target.store.new_version = journal_version  # type: ignore[attr-defined]
     errand.space = target
     try:
         moved = bring_in(errand, space.graph())

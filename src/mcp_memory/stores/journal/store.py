@@ -41,6 +41,7 @@ class JournalStore(OneFile):
     that `load` gave, and the names in the records are found there."""
 
     longest_text = mcpmem.LONGEST_TEXT
+    new_version = mcpmem.NEWEST  # of a file that is not there yet
 
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
         self._tape = Tape(os.path.abspath(path))
@@ -63,6 +64,11 @@ class JournalStore(OneFile):
         self._mark = b""
         # Is there something behind `_end` that is no record yet, or never will be, or beside, of who was killed?
         self._is_loose = False
+
+    @property
+    def journal_version(self) -> int:
+        """Of the records in the file, as it was read last, or of those that will be."""
+        return self._version or self.new_version
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -97,7 +103,7 @@ class JournalStore(OneFile):
 
     def _append(self, records: list[Record]) -> None:
         if records:
-            version = self._version or mcpmem.NEWEST
+            version = self.journal_version
             try:
                 if self._is_loose:
                     self._put_in_order()
@@ -304,8 +310,8 @@ class JournalStore(OneFile):
             reading = read(content, time_of(stamp[0]), self.path)
             try:
                 self._quarantine.keep(_kept(content, stretch) for stretch in reading.unserved)
-                shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.content.graph()), mcpmem.NEWEST)
-                self._replace(shortest)
+                version = self.new_version if stamp == MISSING else mcpmem.NEWEST
+                self._replace(mcpmem.MAGIC[version] + mcpmem.frame(whole(reading.content.graph()), version))
             except OSError as error:
                 self._fail(error, "write")
             self._stamp = None  # to be read again, with the ids that are known
