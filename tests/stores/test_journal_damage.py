@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from mcp_memory.server import main
 from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.flushed import MARK, note, noted, place
 from mcp_memory.stores.journal.reading import SECTOR
 from mcp_memory.stores.store import StoreDamaged
 from tests.stores.asking import Asked, Refused
@@ -78,8 +79,9 @@ def people(count: int) -> list[mcpmem.Record]:
 
 @pytest.mark.parametrize("records", [people(30), [BEGIN, *people(30), COMMIT]], ids=["calls", "one call"])
 def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpmem.Record], path: Path) -> None:
-    """Zeros near the end: the power failed before a flush, and what stands behind them was promised to nobody."""
+    """Zeros behind what was flushed: the power failed, and what stands behind them was promised to nobody."""
     whole = journal(ADA, records)
+    flushed(path, journal(ADA))
     hole = len(whole) // 2 // SECTOR * SECTOR
     content = whole[:hole] + bytes(SECTOR) + whole[hole + SECTOR :]
     path.write_bytes(content)
@@ -96,11 +98,66 @@ def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpme
     assert memory.is_sound()
 
 
+def flushed(path: Path, content: bytes) -> None:
+    """So much of the file is noted to be on the disk."""
+    note(f"{path}.lock", place(len(content), content[-MARK:]))
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+@pytest.mark.parametrize("version", [1, 2])
+def test_zeros_in_what_was_flushed_are_damage_and_cost_only_themselves(
+    path: Path, version: int, is_noted: bool
+) -> None:
+    """Also in a file about which nothing is noted: a copy, or one of another program."""
+    whole = journal(ADA, people(30), version=version)
+    path.write_bytes(whole[: 2 * SECTOR] + bytes(SECTOR) + whole[3 * SECTOR :])
+    if is_noted and sys.platform != "win32":
+        flushed(path, whole)
+    names = Asked(path).names()
+
+    assert names[0] == "Ada" and names[-1] == "Person 29"
+    assert 20 < len(names) < 31
+
+
+def test_a_note_is_good_only_for_the_file_it_was_made_about(path: Path) -> None:
+    memory = Asked(path)
+    memory.create(*(f"Person {number}" for number in range(30)), observations=("likes tea" * 20,))
+    memory.space.settle()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    assert noted(f"{path}.lock", path.read_bytes()[:-1]) is None
+    assert noted(f"{path}.lock", path.read_bytes()[:-1] + b"x") is None
+
+    memory.store.compact()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    compacted = path.read_bytes()
+    memory.create("later")
+    assert noted(f"{path}.lock", path.read_bytes()) in (len(compacted), path.stat().st_size)
+    memory.space.settle()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    for rubbish in (b"", b"flushed", b"flushed x y\n", b"\xff" * 40):
+        path.with_name(f"{path.name}.lock").write_bytes(rubbish)
+        assert noted(f"{path}.lock", path.read_bytes()) is None
+    assert memory.is_sound()
+
+
+@pytest.mark.parametrize("durability", ["normal", "sync"])
+def test_before_something_is_appended_it_is_noted_what_is_on_the_disk(path: Path, durability: str) -> None:
+    path.write_bytes(journal(ADA))
+    memory = Asked(path, durability=durability)
+    memory.create("Eve")
+
+    content = path.read_bytes()
+    upto = noted(f"{path}.lock", content)
+    assert upto is not None
+    assert upto == len(content) if durability == "sync" else upto >= len(journal(ADA))
+
+
 def test_zeros_far_from_the_end_are_damage_and_cost_only_themselves(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mcp_memory.stores.journal.reading.LATEST", 1000)
     whole = journal(ADA, people(30))
+    flushed(path, b"")
     path.write_bytes(whole[: 2 * SECTOR] + bytes(SECTOR) + whole[3 * SECTOR :])
 
     names = Asked(path).names()
@@ -474,6 +531,8 @@ write = os.write
 space = open_space(sys.argv[1])
 
 def half(file, data):
+    if bytes(data[:8]) == b"flushed ":  # a note beside, and no part of the plan
+        return write(file, data)
     write(file, data[: int(sys.argv[2])])
     os.kill(os.getpid(), signal.SIGKILL) if hasattr(signal, "SIGKILL") else os._exit(9)
 

@@ -17,14 +17,15 @@ from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.journal.appending import Overtaken, Tape
+from mcp_memory.stores.journal.flushed import MARK, Place, end_of, note, noted, place
 from mcp_memory.stores.journal.mcpmem import Record, TooLarge
-from mcp_memory.stores.journal.reading import MARK, Reading, read, time_of
+from mcp_memory.stores.journal.reading import Reading, read, time_of
 from mcp_memory.stores.journal.recognition import recognised
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.journal.scribe import Scribe, whole
 from mcp_memory.stores.onefile import PATIENCE, OneFile
 from mcp_memory.stores.plain import NO_PLACE, refuse_unkeepable
-from mcp_memory.stores.store import CannotHold, Finding, StoreBusy, StoreFault
+from mcp_memory.stores.store import HEALED, CannotHold, Finding, StoreBusy, StoreFault
 from mcp_memory.stores.wholefile import MISSING, Stamp, stamp_of
 
 log = logging.getLogger("mcp_memory")
@@ -64,6 +65,7 @@ class JournalStore(OneFile):
         self._mark = b""
         # Is there something behind `_end` that is no record yet, or never will be, or beside, of who was killed?
         self._is_loose = False
+        self._is_noted = False  # is there a note about this file that says how far it is on the disk?
 
     @property
     def journal_version(self) -> int:
@@ -107,6 +109,8 @@ class JournalStore(OneFile):
             try:
                 if self._is_loose:
                     self._put_in_order()
+                if not self._is_noted:
+                    self._note_all()
                 data = self._written(records, version)
             except Overtaken:
                 self._stamp = None
@@ -140,6 +144,8 @@ class JournalStore(OneFile):
         self._stamp = self._tape.append(data, self._stamp, self._end, self._sync)
         if is_new and self._sync:
             self._file.flush_name()
+        if self._sync:
+            self._note(place(self._end + len(data), (self._mark + data)[-MARK:]))
 
     def _begin_with(self, records: list[Record], version: int) -> bytes:
         """What is brought into an empty journal takes its name as a whole and needs no transaction: if the file is
@@ -172,6 +178,27 @@ class JournalStore(OneFile):
             raise
         finally:
             self._tape.close()  # it held the old file
+        self._is_noted = False
+        with suppress(OSError):  # the next write tries again
+            note(self._lock.path, place(len(content), content[-MARK:]), lasting=True)
+            self._is_noted = True
+
+    def settle(self, seconds: float | None = None) -> None:
+        if self._unflushed:
+            end = end_of(self._file.target)
+            super().settle(seconds)
+            if end is not None:
+                self._note(end)
+
+    def _note(self, end: Place) -> None:
+        with suppress(OSError):  # the note that is there says less
+            note(self._lock.path, end)
+
+    def _note_all(self) -> None:
+        """Before the first write: what stands there is on the disk, and from here on it is known what is."""
+        self._file.flush()
+        note(self._lock.path, end_of(self._file.target) or place(0, b""), lasting=True)
+        self._is_noted = True
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
@@ -224,6 +251,7 @@ class JournalStore(OneFile):
         data, stamp = self._content()
         reading = read(data, time_of(stamp[0]), self.path)
         self._report(data, reading.unserved)
+        self._is_noted = noted(self._lock.path, data) is not None
         content = reading.content if known is None else recognised(reading.content, known)
         graph = content.graph()
         if known is None or before != (stamp, reading.end):
@@ -286,10 +314,10 @@ class JournalStore(OneFile):
         ]
         if tail is not None:
             text = f"{self.path} ends in {tail.end - tail.start} bytes that are not served: {tail.reason}"
-            findings.append(Finding(text, repaired=is_tidy))
+            findings.append(Finding(text, repaired=is_tidy, remedy=HEALED))
         if left:
             text = f"{self._file.temporary} was left by a process that died"
-            findings.append(Finding(text, repaired=is_tidy))
+            findings.append(Finding(text, repaired=is_tidy, remedy=HEALED))
         return findings
 
     def _tidied(self) -> bool:
