@@ -82,8 +82,9 @@ COMMANDS = {
     "demo": Command("mcp_memory.cli:demo", "Show a conversation with a server on a temporary file."),
     "import": Command(
         "mcp_memory.cli:import_file",
-        "Take over another memory file: JSONL of the official server, a journal (.mcpmem), a SQLite database of this "
-        "program or of its Python predecessor. The file is only read, and repeating it does no harm.",
+        "Take over another memory file: JSONL of the official server, a journal (.mcpmem) or what was taken out of a "
+        "damaged one (.mcpmem.quarantine), a SQLite database of this program or of its Python predecessor. The file is "
+        "only read, and repeating it does no harm.",
         ("FILE",),
     ),
     "export": Command(

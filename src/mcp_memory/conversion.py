@@ -33,7 +33,7 @@ EXPORT_SUFFIXES = (*SUFFIXES, ".db", ".sqlite", ".sqlite3", transcript.SUFFIX)
 
 
 def import_memory(errand: Errand, path: str) -> dict[str, Any]:
-    """Bring in a journal, a transcript, or a database of ours or of the Python predecessor."""
+    """Bring in a journal, what was taken out of one, a transcript, or a database of ours or of the predecessor."""
     errand.progress(0, None, "reading")
     source, unread = read_source(path)
     if format_of(path) == "history" and errand.space.history is not None and not errand.space.graph().seq:
@@ -76,6 +76,11 @@ def read_source(path: str) -> tuple[Graph, int]:
 
             reading = read_file(path)
             return reading.content.graph(), len(reading.bad) + (reading.tail is not None)
+        case "remains":
+            from mcp_memory.stores.journal.remains import read_remains
+
+            content, unreadable = read_remains(path)
+            return content.graph(), unreadable
         case "sqlite":
             from mcp_memory.stores.sqlite.elsewhere import read_apart
 

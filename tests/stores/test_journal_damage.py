@@ -223,6 +223,34 @@ def test_what_a_killed_process_left_beside_goes_with_the_next_write(path: Path) 
     assert memory.is_sound()
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_was_cut_off_can_be_brought_back(path: Path, version: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of a transaction that lost its last byte, and the observations of an entity that is known."""
+    more = mcpmem.add_observations("Ada", ["likes tea", "likes cake"])
+    link = mcpmem.create_relation("Ada", "Person 3", "knows")
+    path.write_bytes(journal(ADA, [BEGIN, *people(30), *more, link, COMMIT], version=version)[:-1])
+    memory = Asked(path)
+    memory.create("later")
+    assert memory.names() == ["Ada", "later"]
+
+    assert main(["-f", str(path), "--model", "none", "import", f"{path}.quarantine"]) == 0
+    assert memory.names() == ["Ada", "later", *(f"Person {number}" for number in range(30))]
+    assert memory.texts("Ada") == ["likes tea", "likes cake"]
+    assert memory("read_graph")["relations"] == [{"from": "Ada", "to": "Person 3", "relationType": "knows"}]
+    assert memory.is_sound()
+    assert main(["-f", f"{path}.quarantine", "--model", "none", "stats"]) == 1
+    assert "not a memory to work with" in capsys.readouterr().err
+
+
+def test_of_rubbish_nothing_comes_back_and_it_is_counted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept_aside = path.with_name(f"{path.name}.quarantine")
+    kept_aside.write_bytes(b"bytes 8 to 12, it is torn: 00ff00ff\nbytes 8 to 12, it is no line: xx\nbytes\n")
+    assert main(["-f", str(path), "--model", "none", "import", str(kept_aside)]) == 0
+
+    assert "skipped" in (said := capsys.readouterr().out) and "3" in said
+    assert Asked(path).names() == []
+
+
 def test_a_transaction_that_never_ended_is_dropped_and_the_next_call_is_not_swallowed(path: Path) -> None:
     unfinished = mcpmem.frame([BEGIN, *BOB], 1)
     path.write_bytes(journal(ADA, version=1) + unfinished)

@@ -21,6 +21,7 @@ from mcp_memory.stores.journal.flushed import MARK, Place, end_of, note, noted, 
 from mcp_memory.stores.journal.mcpmem import Record, TooLarge
 from mcp_memory.stores.journal.reading import Reading, read, time_of
 from mcp_memory.stores.journal.recognition import recognised
+from mcp_memory.stores.journal.remains import kept
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.journal.scribe import Scribe, whole
 from mcp_memory.stores.onefile import PATIENCE, OneFile
@@ -281,7 +282,7 @@ class JournalStore(OneFile):
         """Keep aside what is no record at the end, cut it off, and remove what a killed process left; the file's
         stamp after that. For who holds the lock."""
         if reading.tail is not None:
-            self._quarantine.keep([_kept(content, reading.tail)])
+            self._quarantine.keep([kept(content, reading.tail)])
             Tape(self._file.target).cut(reading.end)
         self._file.discard()
         return self._look()
@@ -337,7 +338,7 @@ class JournalStore(OneFile):
             content, stamp = self._content()
             reading = read(content, time_of(stamp[0]), self.path)
             try:
-                self._quarantine.keep(_kept(content, stretch) for stretch in reading.unserved)
+                self._quarantine.keep(kept(content, stretch) for stretch in reading.unserved)
                 version = self.new_version if stamp == MISSING else mcpmem.NEWEST
                 self._replace(mcpmem.MAGIC[version] + mcpmem.frame(whole(reading.content.graph()), version))
             except OSError as error:
@@ -354,9 +355,3 @@ class JournalStore(OneFile):
 
 # Records that take nothing away: who reads only some of them knows less, and nothing wrong.
 ADDING = {mcpmem.CREATE_ENTITY, mcpmem.CREATE_RELATION, mcpmem.ADD_OBSERVATIONS}
-
-
-def _kept(content: bytes, stretch: Stretch) -> bytes:
-    """A line that says where bytes stood, why they are not served, and what they are."""
-    raw = content[stretch.start : stretch.end].hex()
-    return f"bytes {stretch.start} to {stretch.end}, {stretch.reason}: {raw}".encode()
