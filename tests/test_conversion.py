@@ -67,11 +67,15 @@ def filled(path: Path, *changes: AnyChange) -> Path:
 def held(path: Path) -> Any:
     """What a file holds, by name: types, texts, and relations in no order."""
     space = open_space(path)
-    graph = space.graph()
-    entities = [(one.name, one.entity_type, one.texts()) for one in graph.entities()]
-    names = {(graph.name_of(r.source), r.relation_type, graph.name_of(r.target)) for r in graph.active_relations()}
+    found = held_of(space.graph())
     assert [finding.text for finding in space.check()] == []
     space.close()
+    return found
+
+
+def held_of(graph: Graph) -> Any:
+    entities = [(one.name, one.entity_type, one.texts()) for one in graph.entities()]
+    names = {(graph.name_of(r.source), r.relation_type, graph.name_of(r.target)) for r in graph.active_relations()}
     return entities, names
 
 
@@ -91,6 +95,69 @@ def imported(source: Path, target: Path) -> dict[str, Any]:
         return import_memory(errand, str(source))
     finally:
         space.close()
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_journal_that_gets_everything_at_once_can_be_cut_and_keeps_all_but_the_end(
+    tmp_path: Path, version: int
+) -> None:
+    """Nothing of it stands in a transaction, which would be gone with its last byte."""
+    people = [
+        EntityCreated(number, f"Person {number}", "Person", first=number, texts=["x"]) for number in range(1, 400)
+    ]
+    source = filled(tmp_path / "from.db", *people, *[RelationCreated(n, n, n + 1, "knows") for n in range(1, 399)])
+    target = tmp_path / "to.mcpmem"
+    if version:
+        target.write_bytes(mcpmem.MAGIC[version])
+        imported(source, target)
+    else:
+        exported(source, target)
+    content = target.read_bytes()
+
+    assert content.startswith(mcpmem.MAGIC[version or 2])
+    assert held(target) == held(source)
+    target.write_bytes(content[:-1])
+    assert graph_in(target).relation_count == 397
+    target.write_bytes(content[: len(content) // 4])
+    assert 100 < graph_in(target).entity_count < 399
+    assert sorted(file.name for file in tmp_path.iterdir() if "tmp" in file.name) == []
+
+
+@pytest.mark.parametrize("facts", [[], PLAIN])
+def test_a_journal_of_version_1_is_written_for_older_servers(
+    tmp_path: Path,
+    run: Run,  # noqa: F811
+    facts: list[AnyChange],
+) -> None:
+    source, target = filled(tmp_path / "from.db", *facts), tmp_path / "to.mcpmem"
+    if not facts:
+        source = tmp_path / "from.jsonl"
+        source.touch()
+    assert run("export", "-f", source, target, "--journal-version", "1")[0] == 0
+
+    assert target.read_bytes().startswith(mcpmem.MAGIC[1])
+    assert held(target) == held(source)
+    assert "journal, version 1" in run("stats", "-f", target)[1]
+
+
+def test_only_a_journal_has_a_version_and_only_two_are_known(tmp_path: Path, run: Run) -> None:  # noqa: F811
+    source = filled(tmp_path / "from.db", *PLAIN)
+    code, _, said = run("export", "-f", source, tmp_path / "to.jsonl", "--journal-version", "1")
+    assert (code, "is no journal" in said) == (1, True)
+    code, _, said = run("export", "-f", source, tmp_path / "to.mcpmem", "--journal-version", "3")
+    assert (code, "1 or 2" in said) == (2, True)
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("to.")] == []
+
+
+def test_what_a_journal_with_facts_gets_comes_whole_or_not_at_all(tmp_path: Path) -> None:
+    people = [EntityCreated(number, f"Person {number}", "Person") for number in range(1, 400)]
+    source = filled(tmp_path / "from.db", *people)
+    target = filled(tmp_path / "to.mcpmem", *PLAIN)
+    before = held(target)
+    imported(source, target)
+    target.write_bytes(target.read_bytes()[:-1])
+
+    assert held_of(graph_in(target)) == before
 
 
 def graph_in(path: Path) -> Graph:

@@ -30,6 +30,8 @@ NASTY = [
     "&lt; &amp; &#38; &",
     "one\ntwo\r\nthree\u2028four",
     "tab\tbell\x07",
+    "nul\0and\0nul",
+    "\0",
     "%%{init: {'theme':'dark'}}%%",
     "%% remark",
     "style n0 fill:#fff,stroke:#333;",
@@ -71,7 +73,7 @@ def graph_of(names: list[str], links: list[tuple[int, str, int]], *more: AnyChan
 
 def looked_at(text: str) -> str:
     """A name as it can be drawn: on one line, without characters that have no look, and white space as it may be."""
-    drawable = re.sub("[\x01-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]", " ", text)
+    drawable = re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]", " ", text)
     return " ".join(re.split("[ \u00a0]+", drawable)).strip()
 
 

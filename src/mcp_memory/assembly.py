@@ -40,6 +40,11 @@ def store_of(kind: str, path: str, durability: str = "normal", **options: Any) -
                 f"{path} is an export with history, not a memory to work with. Take it over into one: "
                 f"mcp-memory -f memory.db import {path}"
             )
+        case "remains":
+            raise StoreFault(
+                f"{path} is what was taken out of a damaged journal, not a memory to work with. What of it is records "
+                f"can be taken over into one: mcp-memory -f memory.mcpmem import {path}"
+            )
         case _:
             from mcp_memory.stores.sqlite import SqliteStore
 

@@ -113,7 +113,7 @@ def import_file(request: Request, file: str) -> int:
     return 0
 
 
-def export_file(request: Request, file: str) -> int:
+def export_file(request: Request, file: str, *, journal_version: int | None = None) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.conversion import export_memory
     from mcp_memory.space import Errand
@@ -122,7 +122,7 @@ def export_file(request: Request, file: str) -> int:
     target = full_path(file)
     space = space_for(request.settings)
     try:
-        moved = export_memory(space, target, Errand(_show_progress))
+        moved = export_memory(space, target, Errand(_show_progress), journal_version)
     finally:
         space.close()
         _end_progress()
@@ -232,13 +232,14 @@ def stats(request: Request) -> int:
         graph = space.graph()
         # While another model takes over there are those of both.
         embedded = vectors_of(space.store, may_write=False).stamps()
+        version = getattr(space.store, "journal_version", None)
     finally:
         space.close()
     path = request.settings.path
     _print_table(
         {
             "file": path,
-            "format": format_of(path),
+            "format": format_of(path) + (f", version {version}" if version else ""),
             "bytes": f"{os.path.getsize(path):,}",
             "entities": f"{graph.entity_count:,}",
             "observations": f"{graph.observation_count:,}",

@@ -84,8 +84,9 @@ COMMANDS = {
     "demo": Command("mcp_memory.cli:demo", "Show a conversation with a server on a temporary file."),
     "import": Command(
         "mcp_memory.cli:import_file",
-        "Take over another memory file: JSONL of the official server, a journal (.mcpmem), a SQLite database of this "
-        "program or of its Python predecessor. The file is only read, and repeating it does no harm.",
+        "Take over another memory file: JSONL of the official server, a journal (.mcpmem) or what was taken out of a "
+        "damaged one (.mcpmem.quarantine), a SQLite database of this program or of its Python predecessor. The file is "
+        "only read, and repeating it does no harm.",
         ("FILE",),
     ),
     "export": Command(
@@ -93,6 +94,15 @@ COMMANDS = {
         "Write everything into a new file. Its suffix tells the format: .jsonl, .mcpmem or .db for the facts, "
         ".mcphistory for the whole memory with its history. What a format has no place for is counted.",
         ("FILE",),
+        {
+            "journal_version": Option(
+                "Of a .mcpmem file: 1 for the Rust server before 2.0, which takes a journal of version 2 for an empty "
+                "memory. [default: 2]",
+                "1|2",
+                Annotated[int, Meta(ge=1, le=2)],
+                "1 or 2",
+            )
+        },
     ),
     "backup": Command(
         "mcp_memory.cli:backup",

@@ -35,7 +35,7 @@ EXPORT_SUFFIXES = (*SUFFIXES, ".db", ".sqlite", ".sqlite3", transcript.SUFFIX)
 
 
 def import_memory(errand: Errand, path: str) -> dict[str, Any]:
-    """Bring in a journal, a transcript, or a database of ours or of the Python predecessor."""
+    """Bring in a journal, what was taken out of one, a transcript, or a database of ours or of the predecessor."""
     errand.progress(0, None, "reading")
     source, unread = read_source(path)
     if format_of(path) == "history" and errand.space.history is not None and not errand.space.graph().seq:
@@ -84,6 +84,11 @@ def read_source(path: str) -> tuple[Graph, int]:
 
             reading = read_file(path)
             return reading.content.graph(), len(reading.bad) + (reading.tail is not None)
+        case "remains":
+            from mcp_memory.stores.journal.remains import read_remains
+
+            content, unreadable = read_remains(path)
+            return content.graph(), unreadable
         case "sqlite":
             from mcp_memory.stores.sqlite.elsewhere import read_apart
 
@@ -94,7 +99,7 @@ def read_source(path: str) -> tuple[Graph, int]:
             raise BadInput(f"{path} is a JSONL memory file, which is imported line by line.")
 
 
-def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
+def export_memory(space: Space, path: str, errand: Errand, journal_version: int | None = None) -> dict[str, Any]:
     """Everything of a space into a new file, whose suffix tells the format."""
     from mcp_memory.assembly import open_space
 
@@ -103,6 +108,8 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
         raise BadInput(f"Which format {path} should have is told by its suffix: {', '.join(EXPORT_SUFFIXES)}.")
     if os.path.exists(path) and os.path.getsize(path):
         raise BadInput(f"{path} exists already and is not written over. Remove it, or choose another name.")
+    if journal_version is not None and suffix != ".mcpmem":
+        raise BadInput(f"{path} is no journal and has no journal version. Choose a name that ends in .mcpmem.")
     errand.progress(0, None, "reading")
     if suffix == transcript.SUFFIX:
         count = transcript.write(space, path, lambda done: errand.progress(done, None, "writing"))
@@ -113,6 +120,8 @@ def export_memory(space: Space, path: str, errand: Errand) -> dict[str, Any]:
             "history_entries": count,
         }
     target = open_space(path)
+    if journal_version is not None:
+        target.store.new_version = journal_version  # type: ignore[attr-defined]
     errand.space = target
     try:
         moved = bring_in(errand, space.graph())

@@ -1,6 +1,6 @@
 """A whole graph as a drawing: Mermaid or DOT text in which every name, whatever it holds, stays a name.
 
-The law: no line is made by itself. Names are quoted all at once, between NULs, which no name can hold,
+The law: no line is made by itself. Names are quoted all at once, between NULs, which no name keeps here,
 and lines of a kind come from one template, thousands at a time: 120,000 of them in 25 ms, one by one it was 60."""
 
 from __future__ import annotations
@@ -85,9 +85,17 @@ def _lines(template: str, *columns: Iterable[Any]) -> str:
     return "".join(drawn)
 
 
+def _joined(texts: list[str]) -> str:
+    """Texts between NULs. No call makes a name with a NUL in it, but a file of another program may hold one."""
+    joined = NUL.join(texts)
+    if joined.count(NUL) >= len(texts):
+        joined = NUL.join([text.replace(NUL, " ") for text in texts])
+    return UNDRAWABLE.sub(" ", joined)
+
+
 def _mermaid_quoted(texts: list[str]) -> list[str]:
     """Texts as they may stand between Mermaid's quotes."""
-    joined = UNDRAWABLE.sub(" ", NUL.join(texts))
+    joined = _joined(texts)
     for character, code in MERMAID_CODES.items():
         joined = joined.replace(character, code)
     joined = TURNING.sub(lambda found: f"#{ord(found[0])};", MERMAID_DIRECTION.sub("#100;", joined))
@@ -99,6 +107,6 @@ def _mermaid_quoted(texts: list[str]) -> list[str]:
 
 def _dot_quoted(texts: list[str]) -> list[str]:
     """Texts as they may stand between the quotes of a DOT label."""
-    joined = UNDRAWABLE.sub(" ", NUL.join(texts)).replace("\\", "\\\\").replace('"', '\\"')
+    joined = _joined(texts).replace("\\", "\\\\").replace('"', '\\"')
     joined = TURNING.sub(lambda found: f"&#{ord(found[0])};", DOT_ENTITY.sub("&amp;", joined))
     return joined.split(NUL) if texts else []

@@ -42,9 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def serve(request: Request) -> int:
     """Answer one client until it closes the connection, or many, until the process is asked to end."""
     from mcp_memory.wire.offer import Offer
+    from mcp_memory.wire.stderr import take_standard_error
 
     settings = request.settings
     check(settings)
+    take_standard_error()
     closing: list[Callable[[], None]] = []
 
     def desk() -> Desk:

@@ -108,6 +108,57 @@ def test_an_entity_means_what_is_said_of_it_and_what_it_is_related_to(pets: Call
     assert not np.array_equal(before, after)
 
 
+def test_what_is_deleted_before_its_turn_keeps_nothing_else_from_its_vector(
+    call: Caller, space: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """More entities change at once than are looked at while somebody waits, and one that waited already is gone."""
+    vectors = vectors_of(space)
+    is_asked, may_go_on = threading.Event(), threading.Event()
+
+    def encode(texts: Sequence[str], *_: object) -> Any:
+        is_asked.set()
+        assert may_go_on.wait(30)
+        return np.full((len(texts), vectors.dimension), vectors.dimension**-0.5, np.float32)
+
+    monkeypatch.setattr(vectors.engine, "encode", encode)
+    call("create_entities", entities=[person("Ada", "The dog sleeps on the sofa")])
+    assert space.vectors is not None  # it knows of Ada now
+    assert is_asked.wait(30)  # the observation; the entity waits
+    for start in range(0, 300, 50):
+        call("create_entities", entities=[person(f"Person {start + each}") for each in range(50)])
+    call("delete_entities", entityNames=["Ada"])
+    may_go_on.set()
+
+    assert vectors.wait(30)
+    assert vectors.of_entities([entity.id for entity in space.graph().entities()])[1] == []
+    assert vectors._absent == set()
+    assert caplog.records == []
+
+
+def test_what_fails_again_and_again_is_said_once(
+    call: Caller, space: Space, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    vectors = vectors_of(space)
+    tries: list[int] = []
+
+    def encode(texts: Sequence[str], *_: object) -> Any:
+        tries.append(len(texts))
+        raise ValueError("the model has a bad day")
+
+    with monkeypatch.context() as bad_day:
+        bad_day.setattr(vectors.engine, "encode", encode)
+        for number in range(5):
+            call("create_entities", entities=[person(f"Person {number}", f"is number {number}")])
+            assert space.vectors is not None
+            until = time.monotonic() + 30
+            while len(tries) <= number and time.monotonic() < until:
+                time.sleep(0.001)
+
+    assert len(tries) >= 5
+    assert [record.message for record in caplog.records] == ["embedding failed; searches go by words"]
+    vectors_of(space)
+
+
 def test_a_fresh_vector_is_told_about(pets: Caller, space: Space) -> None:
     told: list[int] = []
     vectors_of(space).on_fresh.append(told.extend)

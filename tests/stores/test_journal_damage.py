@@ -18,7 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_memory.server import main
 from mcp_memory.stores.journal import mcpmem
+from mcp_memory.stores.journal.flushed import MARK, note, noted, place
 from mcp_memory.stores.journal.reading import SECTOR
 from mcp_memory.stores.store import StoreDamaged
 from tests.stores.asking import Asked, Refused
@@ -27,7 +29,7 @@ from tests.stores.test_jsonl_processes import PROCESSES, WRITES, acknowledged, s
 from tests.stores.test_mcpmem import EXAMPLE
 
 BEGIN, COMMIT = (mcpmem.BEGIN, b""), (mcpmem.COMMIT, b"")
-EVE = mcpmem.create_entity("Eve", "t", [])
+EVE, LATER = mcpmem.create_entity("Eve", "t", []), mcpmem.create_entity("later", "t", [])
 
 
 @pytest.fixture
@@ -58,12 +60,14 @@ def test_after_any_cut_the_whole_records_are_served_and_the_next_one_is_found(tm
             assert memory.names() == ["Bob", "Eve"]
         else:
             assert memory.names() == ["Ada", "Bob"][: sum(size >= end for end in ends)]
-        good = path.read_bytes()
-        assert whole.startswith(good)
-        assert good + (kept(path) if len(good) < size else b"") == whole[:size]
+        assert path.read_bytes() == whole[:size]
         before = memory.names()
 
         memory.create("later")
+        good = path.read_bytes().removesuffix(mcpmem.frame(LATER, version if size >= mcpmem.HEAD else 2))
+        good = good if size >= mcpmem.HEAD else b""
+        assert whole.startswith(good)
+        assert good + (kept(path) if len(good) < size else b"") == whole[:size]
         assert Asked(path).names() == [*before, "later"]
         assert memory.is_sound()
         memory.space.close()
@@ -75,8 +79,9 @@ def people(count: int) -> list[mcpmem.Record]:
 
 @pytest.mark.parametrize("records", [people(30), [BEGIN, *people(30), COMMIT]], ids=["calls", "one call"])
 def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpmem.Record], path: Path) -> None:
-    """Zeros near the end: the power failed before a flush, and what stands behind them was promised to nobody."""
+    """Zeros behind what was flushed: the power failed, and what stands behind them was promised to nobody."""
     whole = journal(ADA, records)
+    flushed(path, journal(ADA))
     hole = len(whole) // 2 // SECTOR * SECTOR
     content = whole[:hole] + bytes(SECTOR) + whole[hole + SECTOR :]
     path.write_bytes(content)
@@ -85,11 +90,66 @@ def test_where_a_sector_never_reached_the_disk_the_file_ends(records: list[mcpme
 
     assert names == ["Ada", *(f"Person {n}" for n in range(len(names) - 1))]
     assert len(names) == 1 if records[0] == BEGIN else 1 < len(names) < 20
-    good = path.read_bytes()
-    assert content == good + kept(path)
+    assert path.read_bytes() == content
     memory.create("later")
+    good = path.read_bytes().removesuffix(mcpmem.frame(LATER, 2))
+    assert content == good + kept(path)
     assert Asked(path).names() == [*names, "later"]
     assert memory.is_sound()
+
+
+def flushed(path: Path, content: bytes) -> None:
+    """So much of the file is noted to be on the disk."""
+    note(f"{path}.lock", place(len(content), content[-MARK:]))
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+@pytest.mark.parametrize("version", [1, 2])
+def test_zeros_in_what_was_flushed_are_damage_and_cost_only_themselves(
+    path: Path, version: int, is_noted: bool
+) -> None:
+    """Also in a file about which nothing is noted: a copy, or one of another program."""
+    whole = journal(ADA, people(30), version=version)
+    path.write_bytes(whole[: 2 * SECTOR] + bytes(SECTOR) + whole[3 * SECTOR :])
+    if is_noted and sys.platform != "win32":
+        flushed(path, whole)
+    names = Asked(path).names()
+
+    assert names[0] == "Ada" and names[-1] == "Person 29"
+    assert 20 < len(names) < 31
+
+
+def test_a_note_is_good_only_for_the_file_it_was_made_about(path: Path) -> None:
+    memory = Asked(path)
+    memory.create(*(f"Person {number}" for number in range(30)), observations=("likes tea" * 20,))
+    memory.space.settle()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    assert noted(f"{path}.lock", path.read_bytes()[:-1]) is None
+    assert noted(f"{path}.lock", path.read_bytes()[:-1] + b"x") is None
+
+    memory.store.compact()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    compacted = path.read_bytes()
+    memory.create("later")
+    assert noted(f"{path}.lock", path.read_bytes()) in (len(compacted), path.stat().st_size)
+    memory.space.settle()
+    assert noted(f"{path}.lock", path.read_bytes()) == path.stat().st_size
+    for rubbish in (b"", b"flushed", b"flushed x y\n", b"\xff" * 40):
+        path.with_name(f"{path.name}.lock").write_bytes(rubbish)
+        assert noted(f"{path}.lock", path.read_bytes()) is None
+    assert memory.is_sound()
+
+
+@pytest.mark.parametrize("durability", ["normal", "sync"])
+def test_before_something_is_appended_it_is_noted_what_is_on_the_disk(path: Path, durability: str) -> None:
+    path.write_bytes(journal(ADA))
+    memory = Asked(path, durability=durability)
+    memory.create("Eve")
+
+    content = path.read_bytes()
+    upto = noted(f"{path}.lock", content)
+    assert upto is not None
+    assert upto == len(content) if durability == "sync" else upto >= len(journal(ADA))
 
 
 def test_zeros_far_from_the_end_are_damage_and_cost_only_themselves(
@@ -97,6 +157,7 @@ def test_zeros_far_from_the_end_are_damage_and_cost_only_themselves(
 ) -> None:
     monkeypatch.setattr("mcp_memory.stores.journal.reading.LATEST", 1000)
     whole = journal(ADA, people(30))
+    flushed(path, b"")
     path.write_bytes(whole[: 2 * SECTOR] + bytes(SECTOR) + whole[3 * SECTOR :])
 
     names = Asked(path).names()
@@ -120,15 +181,74 @@ def test_what_was_cut_off_is_told_once_and_kept_aside(path: Path, caplog: pytest
     memory = Asked(path)
     assert memory.names() == ["Ada"]
 
-    assert path.read_bytes() == journal(ADA)
-    assert kept(path) == torn
     told = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     assert len(told) == 2
     assert "are not served: the file ends inside a record" in told[0]
     caplog.clear()
     memory.create("Eve")
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert kept(path) == torn
     assert Asked(path).names() == ["Ada", "Eve"]
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("command", ["stats", "doctor", "brief", "export"])
+def test_who_only_reads_leaves_the_file_as_it_is(path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content = journal(ADA) + b"rubbish" + mcpmem.frame(EVE, 2) + mcpmem.frame(BOB, 2)[:-3]
+    path.write_bytes(content)
+    words = [command, str(path.with_name("to.jsonl"))] if command == "export" else [command]
+    code = main(["-f", str(path), "--model", "none", *words])
+
+    assert code == (1 if command == "doctor" else 0)
+    assert path.read_bytes() == content
+    assert not path.with_name(f"{path.name}.quarantine").exists()
+    if command == "doctor":
+        assert "ends in" in capsys.readouterr().out
+        assert main(["-f", str(path), "--model", "none", "doctor", "--repair"]) == 0
+        assert path.read_bytes() == journal(ADA, EVE)
+        assert kept(path) == mcpmem.frame(BOB, 2)[:-3] + b"rubbish"
+
+
+def test_what_a_killed_process_left_beside_goes_with_the_next_write(path: Path) -> None:
+    path.write_bytes(journal(ADA))
+    left = path.with_name(f"{path.name}.mcp-memory.tmp")
+    left.write_bytes(b"half of")
+    memory = Asked(path)
+    assert memory.names() == ["Ada"]
+    assert left.exists()
+    memory.create("Eve")
+
+    assert not left.exists()
+    assert path.read_bytes() == journal(ADA, EVE)
+    assert memory.is_sound()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_was_cut_off_can_be_brought_back(path: Path, version: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of a transaction that lost its last byte, and the observations of an entity that is known."""
+    more = mcpmem.add_observations("Ada", ["likes tea", "likes cake"])
+    link = mcpmem.create_relation("Ada", "Person 3", "knows")
+    path.write_bytes(journal(ADA, [BEGIN, *people(30), *more, link, COMMIT], version=version)[:-1])
+    memory = Asked(path)
+    memory.create("later")
+    assert memory.names() == ["Ada", "later"]
+
+    assert main(["-f", str(path), "--model", "none", "import", f"{path}.quarantine"]) == 0
+    assert memory.names() == ["Ada", "later", *(f"Person {number}" for number in range(30))]
+    assert memory.texts("Ada") == ["likes tea", "likes cake"]
+    assert memory("read_graph")["relations"] == [{"from": "Ada", "to": "Person 3", "relationType": "knows"}]
+    assert memory.is_sound()
+    assert main(["-f", f"{path}.quarantine", "--model", "none", "stats"]) == 1
+    assert "not a memory to work with" in capsys.readouterr().err
+
+
+def test_of_rubbish_nothing_comes_back_and_it_is_counted(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept_aside = path.with_name(f"{path.name}.quarantine")
+    kept_aside.write_bytes(b"bytes 8 to 12, it is torn: 00ff00ff\nbytes 8 to 12, it is no line: xx\nbytes\n")
+    assert main(["-f", str(path), "--model", "none", "import", str(kept_aside)]) == 0
+
+    assert "skipped" in (said := capsys.readouterr().out) and "3" in said
+    assert Asked(path).names() == []
 
 
 def test_a_transaction_that_never_ended_is_dropped_and_the_next_call_is_not_swallowed(path: Path) -> None:
@@ -200,7 +320,7 @@ def test_a_damaged_record_is_left_out_and_stays_until_the_file_is_compacted(path
     memory = Asked(path)
     assert memory.names() == ["Ada", "Eve"]
     assert path.read_bytes() == content
-    assert kept(path) == damaged
+    assert memory.beside() == set()
 
     found = memory.space.check()
     assert [finding.repaired for finding in found] == [False]
@@ -219,9 +339,12 @@ def test_damage_that_appears_while_the_file_is_open_is_seen_when_it_is_read(path
         stranger.write(b"\x0a\x00\x00\x00\x63rubbish" + mcpmem.frame(BOB, 2))
 
     assert other.names() == ["Ada", "Bob"]
-    assert kept(path).endswith(b"rubbish")
     memory.create("Eve")
     assert other.names() == ["Ada", "Bob", "Eve"]
+    other.store.compact()
+    assert kept(path).endswith(b"rubbish")
+    assert path.read_bytes() == journal(ADA, BOB, EVE)
+    assert memory.names() == ["Ada", "Bob", "Eve"]
 
 
 @given(st.integers(0, 400), st.integers(1, 255), st.sampled_from([1, 2]))
@@ -436,6 +559,8 @@ write = os.write
 space = open_space(sys.argv[1])
 
 def half(file, data):
+    if bytes(data[:8]) == b"flushed ":  # a note beside, and no part of the plan
+        return write(file, data)
     write(file, data[: int(sys.argv[2])])
     os.kill(os.getpid(), signal.SIGKILL) if hasattr(signal, "SIGKILL") else os._exit(9)
 

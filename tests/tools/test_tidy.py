@@ -65,6 +65,49 @@ def test_a_relation_keeps_its_id_and_context(keep: Caller) -> None:
     assert keep("search_relations")["relations"] == [{**before, "from": "New"}]
 
 
+@pytest.mark.parametrize("told", ["Old", "New"])
+def test_where_both_say_the_same_the_one_that_says_more_is_kept(keep: Caller, told: str) -> None:
+    keep("create_entities", entities=[person(name) for name in ("Old", "New", "Bob")])
+    keep("create_relations", relations=[link(name, "knows", "Bob") for name in ("Old", "New") if name != told])
+    keep("create_relations", relations=[{**link(told, "knows", "Bob"), "context": "since school"}])
+    for name in ("Old", "New"):
+        keep("add_observations", name=name, observations=["moves"], kind="decision" if name == told else "generic")
+    before = keep("open_nodes", names=["Old", "New"], detail=True)
+
+    keep("merge_entities", source="Old", target="New")
+
+    (relation,) = keep("search_relations")["relations"]
+    assert relation["context"] == "since school"
+    (seen,) = keep("describe_entity", name="New")["entity"]["observations"]
+    assert (seen["content"], seen["kind"]) == ("moves", "decision")
+    keep("undo")
+    assert keep("open_nodes", names=["Old", "New"], detail=True) == before
+
+
+def test_a_kind_is_kept_where_the_one_with_a_history_stays(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Old", "Rome"), person("New")])
+    keep("add_observations", name="Old", observations=["Bonn"], supersedes="Rome")
+    keep("add_observations", name="New", observations=["Bonn"], kind="decision")
+
+    keep("merge_entities", source="Old", target="New")
+
+    seen = keep("describe_entity", name="New", history=True)["entity"]["observations"]
+    assert [(one["content"], one["kind"], one.get("supersedes")) for one in seen] == [
+        ("Rome", "generic", None),
+        ("Bonn", "decision", seen[0]["id"]),
+    ]
+
+
+def test_a_context_of_ones_own_is_kept(keep: Caller) -> None:
+    keep("create_entities", entities=[person(name) for name in ("Old", "New", "Bob")])
+    relations = [{**link(name, "knows", "Bob"), "context": f"as {name} said"} for name in ("Old", "New")]
+    keep("create_relations", relations=relations)
+
+    keep("merge_entities", source="Old", target="New")
+
+    assert [one["context"] for one in keep("search_relations")["relations"]] == ["as New said"]
+
+
 def test_history_moves_along(keep: Caller) -> None:
     keep("create_entities", entities=[person("Old", "lives in Rome"), person("New", "lives in Bonn")])
     keep("add_observations", name="Old", observations=["lives in Bonn"], supersedes="lives in Rome", kind="home")

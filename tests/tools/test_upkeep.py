@@ -8,7 +8,9 @@ from typing import Any
 import apsw
 import pytest
 
+from mcp_memory.assembly import open_space
 from mcp_memory.space import Cancelled, Errand, Space
+from mcp_memory.stores.journal import mcpmem
 from mcp_memory.tools.registry import REGISTRY
 from tests.conftest import Caller, link, person
 
@@ -50,6 +52,19 @@ def test_after_compacting_ids_and_writing_go_on(call: Caller) -> None:
 def test_an_empty_memory_can_be_compacted(call: Caller) -> None:
     assert call("compact")["success"] is True
     assert facts(call) == ([], [])
+
+
+def test_a_journal_of_version_1_is_said_to_leave_older_servers_behind(tmp_path: Path) -> None:
+    path = tmp_path / "memory.mcpmem"
+    path.write_bytes(mcpmem.MAGIC[1] + mcpmem.frame(mcpmem.create_entity("Ada", "Person", []), 1))
+    space = open_space(path)
+    call = Caller(space)
+
+    assert "--journal-version 1" in call("compact")["note"]
+    assert path.read_bytes().startswith(mcpmem.MAGIC[2])
+    assert "note" not in call("compact")
+    assert space.check() == []
+    space.close()
 
 
 def test_compacting_tells_that_it_began_and_can_be_called_off(space: Space) -> None:

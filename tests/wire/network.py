@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.wire.toy import META
 
@@ -38,7 +38,9 @@ def remember(ident: Any, name: str) -> bytes:
 
 
 class Server:
-    """A process that listens on a port of its choice."""
+    """A process that listens on a port of its choice, and what it says on stderr, taken in as it comes."""
+
+    is_heard = True
 
     def __init__(self, *command: str, **environment: str) -> None:
         chosen = () if "--settings" in command else ("--settings", str(SETTINGS))
@@ -54,9 +56,17 @@ class Server:
         assert found, said
         self.port = int(found[1])
         self.secrets: dict[str, str] = {}  # tokens by name, where a test made some
+        self._said: list[bytes] = []
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        if self.is_heard:
+            self._listener.start()
         self._watchdog = threading.Timer(PATIENCE * 4, self.process.kill)
         self._watchdog.daemon = True
         self._watchdog.start()
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        self._said += self.process.stderr
 
     def resident_mb(self) -> float:
         """Memory in use; 0 where nobody tells."""
@@ -76,9 +86,25 @@ class Server:
         assert self.process.stderr is not None
         code = self.process.wait(PATIENCE)
         self._watchdog.cancel()
-        said = self.process.stderr.read().decode()
+        if self.is_heard:
+            self._listener.join(PATIENCE)
+        else:
+            self._listen()
         self.process.stderr.close()
-        return code, said
+        return code, b"".join(self._said).decode()
+
+
+class Unheard(Server):
+    """One whose stderr is a pipe that is full, and that nobody reads until it has ended."""
+
+    is_heard = False
+
+    def fill_stderr(self) -> None:
+        pipe = os.open(f"/proc/{self.process.pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(pipe, b".")
+        os.close(pipe)
 
 
 class Toy(Server):
@@ -103,8 +129,11 @@ def real(file: Path, transport: str, *arguments: str) -> Server:
     return Server("-m", "mcp_memory", "-f", str(file), "--transport", transport, *arguments)
 
 
+S = TypeVar("S", bound=Server)
+
+
 @contextlib.contextmanager
-def running(server: Server) -> Iterator[Server]:
+def running(server: S) -> Iterator[S]:
     try:
         yield server
     finally:

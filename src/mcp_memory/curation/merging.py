@@ -6,15 +6,17 @@ from msgspec.structs import replace
 
 from mcp_memory.changes import (
     AnyChange,
+    ObservationReverted,
     ObservationsDeleted,
     ObservationsMoved,
     ReflectionReverted,
     RelationRepointed,
+    RelationReverted,
     RelationRevived,
 )
-from mcp_memory.facts import Entity, Observation
+from mcp_memory.facts import GENERIC_KIND, Entity, Observation, Relation
 from mcp_memory.graph import Graph
-from mcp_memory.tools.inverses import inverse_of
+from mcp_memory.tools.inverses import AUTOMATIC, inverse_of
 
 
 def joined_observations(going: Entity, staying: Entity) -> tuple[list[AnyChange], int]:
@@ -23,21 +25,29 @@ def joined_observations(going: Entity, staying: Entity) -> tuple[list[AnyChange]
     own = {seen.id for seen in believed.values()}
     moving: dict[int, None] = {}
     replaced: list[int] = []
+    kinds: list[AnyChange] = []
     added = 0
     for seen in going.observations:
         if seen.superseded_at is None:
             same = believed.get(seen.text)
             if same is None:
                 added += 1
-            elif seen.supersedes is None or same.supersedes is not None:
-                continue  # said already
-            elif same.id in own:
-                replaced.append(same.id)  # the one with a history stays in its place
+                believed[seen.text] = seen
             else:
-                del moving[same.id]
-            believed[seen.text] = seen
+                is_said = seen.supersedes is None or same.supersedes is not None
+                one, other = (same, seen) if is_said else (seen, same)
+                if one.kind == GENERIC_KIND != other.kind:  # of two kinds the one that tells something
+                    one = replace(one, kind=other.kind)
+                    kinds.append(ObservationReverted(staying.id if one.id in own else going.id, one))
+                believed[seen.text] = one
+                if is_said:
+                    continue
+                if same.id in own:
+                    replaced.append(same.id)  # the one with a history stays in its place
+                else:
+                    del moving[same.id]
         moving[seen.id] = None
-    changes: list[AnyChange] = []
+    changes = kinds
     if replaced:
         changes.append(ObservationsDeleted(staying.id, replaced))
     if moving:
@@ -70,6 +80,8 @@ class Joining:
             self._standing[triple] = twin.id, relation.is_active or twin.is_active
             if relation.is_active and not twin.is_active:
                 self.changes.append(RelationRevived(twin.id, relation.context))
+            elif relation.is_active == twin.is_active and _tells(relation) and not _tells(twin):
+                self.changes.append(RelationReverted(replace(twin, context=relation.context)))
         self._pair_up()
         self._keep_reflections()
 
@@ -96,3 +108,8 @@ class Joining:
             heir = self._merged.get(thought.target_id or 0) if thought.target_type == "relation" else None
             if heir is not None:
                 self.changes.append(ReflectionReverted(replace(thought, target_id=heir)))
+
+
+def _tells(relation: Relation) -> bool:
+    """Has it a context that somebody gave it?"""
+    return relation.context is not None and not relation.context.startswith(AUTOMATIC)

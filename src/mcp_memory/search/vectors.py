@@ -321,6 +321,7 @@ class Vectors:
     # ── behind the reply ─────────────────────────────────────────────────────────────────────────
 
     def _work(self) -> None:
+        level = logging.WARNING  # what goes wrong again and again is said once: every write is another try
         while True:
             self._wake.wait()
             self._wake.clear()
@@ -331,10 +332,13 @@ class Vectors:
                     self._tidy()
                 if self._stop.is_set():
                     return
+                level = logging.WARNING
             except MemoryFault as fault:
-                log.warning("meaning waits: %s", fault)
+                log.log(level, "meaning waits: %s", fault)
+                level = logging.DEBUG
             except Exception:
-                log.exception("embedding failed; searches go by words")
+                log.log(level, "embedding failed; searches go by words", exc_info=True)
+                level = logging.DEBUG
 
     def step(self) -> bool:
         """Give some texts their vectors; was there anything to do?"""
@@ -347,6 +351,7 @@ class Vectors:
                     self._follow_entities(graph)
                     if not self.pending():
                         self._complete = graph.seq
+                        self._absent.clear()  # those of texts that went before they had a vector, too
                     self._done.notify_all()
                 return is_more
         vectors = self._kept(lot) if lot.texts is None else self._encoded(lot, lot.texts)
@@ -362,15 +367,30 @@ class Vectors:
         """The newest first. What was embedded before is looked up before anything is embedded."""
         with self._lock:
             for kind, wanted in self._wanted.items():
-                some = [(ident, wanted.missing[ident]) for ident in islice(reversed(wanted.missing), LOOK_UP)]
-                unknown = [(ident, key) for ident, (key, _) in some if key not in self._absent]
-                if unknown:
-                    return Lot(kind, unknown, None)
-                if some:
-                    make = TEXTS[kind]
-                    texts = [make(graph, owner, ident, self.engine) for ident, (_, owner) in some[:LOT]]
-                    return Lot(kind, [(ident, key) for ident, (key, _) in some[:LOT]], texts)
+                while some := [(ident, wanted.missing[ident]) for ident in islice(reversed(wanted.missing), LOOK_UP)]:
+                    unknown = [(ident, key) for ident, (key, _) in some if key not in self._absent]
+                    if unknown:
+                        return Lot(kind, unknown, None)
+                    some = some[:LOT]
+                    if self._is_current(graph, kind, some):
+                        make = TEXTS[kind]
+                        texts = [make(graph, owner, ident, self.engine) for ident, (_, owner) in some]
+                        return Lot(kind, [(ident, key) for ident, (key, _) in some], texts)
         return None
+
+    def _is_current(self, graph: Graph, kind: str, facts: Sequence[tuple[int, tuple[int, int]]]) -> bool:
+        """Are these still the texts of these facts? If not, it is known now what is.
+
+        Observations are followed by every look at the graph. The texts of entities are not while many have changed:
+        one of them may be gone, and no text can be made of it."""
+        if kind == OBSERVATION:
+            return True
+        owners = {owner for _, (_, owner) in facts}
+        self._follow(graph, kind, owners)
+        if kind == ENTITY:
+            self._later -= owners
+        missing = self._wanted[kind].missing
+        return all(missing.get(ident) == fact for ident, fact in facts)
 
     def _kept(self, lot: Lot) -> list[tuple[int, int, Array]]:
         """Those that were embedded before, by us or by another process."""

@@ -7,7 +7,15 @@ import os
 SUFFIXES = {".jsonl": "jsonl", ".json": "jsonl", ".mcpmem": "journal"}
 # Not a memory but a whole one with its history, as text (transcript.py).
 TRANSCRIPT = b'{"format":"mcp-memory history"'
-BEGINNINGS = ((TRANSCRIPT, "history"), (b"SQLite format 3\0", "sqlite"), (b"MCPMEMV", "journal"), (b"{", "jsonl"))
+# Nor is this one: what was taken out of a damaged journal (stores/journal/remains.py).
+REMAINS = b"bytes "
+BEGINNINGS = (
+    (TRANSCRIPT, "history"),
+    (b"SQLite format 3\0", "sqlite"),
+    (b"MCPMEMV", "journal"),
+    (b"{", "jsonl"),
+    (REMAINS, "remains"),
+)
 
 # A process that closes a file it has read loses SQLite's locks on it (POSIX locks belong to the process),
 # so the beginning of a file is read once, before any store of this process can have it open.
@@ -15,7 +23,7 @@ _recognised: dict[str, str] = {}
 
 
 def format_of(path: str) -> str:
-    """`sqlite`, `jsonl` or `journal`; `history` for a transcript, which is no memory."""
+    """`sqlite`, `jsonl` or `journal`; or no memory: `history` for a transcript, `remains` for a quarantine."""
     place = os.path.realpath(path)
     if place not in _recognised:
         _recognised[place] = _by_beginning(place) or SUFFIXES.get(os.path.splitext(place)[1].lower(), "sqlite")

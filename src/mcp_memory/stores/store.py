@@ -82,6 +82,7 @@ class Finding(Exception):
 
 # What `--repair` does about it: put it right where it stands, or make everything anew that follows from the feed.
 MENDED, REBUILT = "doctor --repair puts it right", "doctor --repair makes it anew from the feed, after a copy"
+HEALED = "nothing: the next write puts it right, and doctor --repair at once"
 
 
 class Store(Protocol):

@@ -18,15 +18,29 @@ def compact(errand: Errand) -> dict[str, Any]:
     is lost; seldom needed."""
     errand.progress(0, None, "compacting")
     errand.space.settle()  # or what still has to be written would count as growth
-    before = _bytes(errand.space)
+    before, version = _bytes(errand.space), _journal_version(errand.space)
     dropped = errand.space.compact(lambda done, total: errand.progress(done, total, "compacting"))
     after = _bytes(errand.space)
     answer = {"success": True, "message": "Log compacted successfully", "bytesBefore": before, "bytesAfter": after}
     errand.log("info", f"compacted: {before} bytes before, {after} after")
+    if version == 1:
+        answer["note"] = OLDER_SERVERS
     if dropped is None:
         return answer
     errand.log("notice", f"the history of {dropped.calls} calls, until {dropped.until}, is kept no longer")
     return answer | {"historyDropped": dropped._asdict()}
+
+
+OLDER_SERVERS = (
+    "The journal was of version 1 and is of version 2 now. The Rust mcp-memory before 2.0 takes such a file for an "
+    "empty memory: for that server write one of version 1 with mcp-memory export FILE.mcpmem --journal-version 1."
+)
+
+
+def _journal_version(space: Space) -> int:
+    """Of a memory that is a journal; 0 for any other."""
+    version: int = getattr(space.store, "journal_version", 0)
+    return version
 
 
 def _bytes(space: Space) -> int:

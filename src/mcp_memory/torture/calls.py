@@ -63,7 +63,7 @@ class Calls:
     def open(self, path: Any, flags: int, mode: int = 0o777, **more: Any) -> int:
         descriptor = self._open(path, flags, mode, **more)
         name = os.path.abspath(os.fsdecode(path))
-        if name == self._folder or (os.path.dirname(name) == self._folder and not name.endswith(".lock")):
+        if self._folder in (name, os.path.dirname(name)):
             self._paths[descriptor] = name
         return descriptor
 

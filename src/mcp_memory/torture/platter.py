@@ -20,8 +20,8 @@ from mcp_memory.stores.filelock import FileLock
 
 SECTOR = 512
 PATIENCE = 60.0
-# Not on any disk: shared memory is begun anew after a start, and a lock is nobody's.
-PASSING = ("-shm", ".lock")
+# Not on any disk: shared memory is begun anew after a start.
+PASSING = ("-shm",)
 
 Names = dict[str, str]  # of files in the folder, and which file each is
 

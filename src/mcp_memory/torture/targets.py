@@ -16,7 +16,7 @@ import msgspec
 
 from mcp_memory.assembly import open_space
 from mcp_memory.settings import BadSetting
-from mcp_memory.stores.store import StoreFault
+from mcp_memory.stores.store import HEALED, StoreFault
 from mcp_memory.torture.client import Gone, Refused, Server, surroundings
 from mcp_memory.torture.deeds import Census
 from mcp_memory.torture.platter import Platter
@@ -120,7 +120,8 @@ class Ours:
         space = open_space(place.file, model="none")
         try:
             census = Census.of_graph(space.graph())
-            return Look(census, [finding.text for finding in space.check()])
+            # The end of a journal may be in pieces: that is what the power does, and no promise is broken by it.
+            return Look(census, [finding.text for finding in space.check() if finding.remedy != HEALED])
         except StoreFault as fault:
             return Look(None, [], str(fault))
         finally:

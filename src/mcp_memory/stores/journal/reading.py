@@ -9,14 +9,13 @@ import msgspec
 
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.journal.content import Content, hardly_any_garbage
+from mcp_memory.stores.journal.flushed import MARK, noted
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.store import StoreDamaged, StoreFault
 
-# What stands before `end` is remembered by so many bytes: a file that was written over is not appended to.
-MARK = 64
 SECTOR = 512  # the least that a disk writes
-# Only so near the end zeros are taken for a power cut: more is not written between two flushes of the disk.
-# Elsewhere they are damage like any other, and cost only themselves.
+# Zeros are taken for a power cut only behind what is known to have been flushed, and only so near the end: more is
+# not written between two flushes of the disk. Elsewhere they are damage like any other, and cost only themselves.
 LATEST = 16 << 20
 POWER = "the power failed before all of it reached the disk"
 
@@ -32,9 +31,13 @@ class Reading(msgspec.Struct):
     bad: list[Stretch]
     tail: Stretch | None
 
+    @property
+    def unserved(self) -> list[Stretch]:
+        return self.bad if self.tail is None else [*self.bad, self.tail]
+
 
 def read(data: bytes, at: str, path: str) -> Reading:
-    """Everything that can be understood. StoreDamaged: these bytes are no journal."""
+    """Everything that can be understood of the journal at `path`. StoreDamaged: these bytes are no journal."""
     if data and len(data) <= LATEST and is_hole(data, Stretch(0, min(len(data), SECTOR), "")):
         return Reading(Content(), 0, 0, 0, b"", [], Stretch(0, len(data), POWER))  # new, and never flushed
     version, start = _beginning(data, path)
@@ -43,8 +46,8 @@ def read(data: bytes, at: str, path: str) -> Reading:
         return Reading(Content(), 0, 0, 0, b"", [], tail)
     with hardly_any_garbage():
         replay = _replayed(data, start, version, at, path)
-        hole = next((stretch.start for stretch in replay.bad if is_hole(data, stretch)), None)
-        if hole is not None and len(data) - hole <= LATEST:
+        hole = _unflushed(data, replay.bad, path)
+        if hole is not None:
             # The disk was never flushed after this was written: what stands behind it was promised to nobody,
             # and without what is missing it would tell another story.
             replay = _replayed(data[:hole], start, version, at, path)
@@ -53,6 +56,17 @@ def read(data: bytes, at: str, path: str) -> Reading:
         content = replay.content()
     end = replay.end
     return Reading(content, version, start, end, data[max(0, end - MARK) : end], replay.bad, replay.tail)
+
+
+def _unflushed(data: bytes, bad: list[Stretch], path: str) -> int | None:
+    """Where something is missing that never reached the disk."""
+    holes = [stretch for stretch in bad if is_hole(data, stretch)]
+    if not holes or len(data) - holes[-1].start > LATEST:
+        return None
+    flushed = noted(f"{os.path.realpath(path)}.lock", data)
+    if flushed is None:
+        return None
+    return next((hole.start for hole in holes if hole.end > flushed and len(data) - hole.start <= LATEST), None)
 
 
 def _replayed(data: bytes, start: int, version: int, at: str, path: str) -> Replay:

@@ -1,9 +1,9 @@
 """A space in a `.mcpmem` file: every plan is appended, as records, in one write.
 
 The law: a reply is given when the records of its plan stand in the file, all of them. One writer of ours
-at a time (a lock file beside). Bytes that are no record are kept aside before they are cut off or left out,
-and a file that is something else is never touched. The file knows neither ids nor times: those of a
-process live as long as the process, also when somebody else writes the file anew."""
+at a time (a lock file beside). Who reads leaves the file as it is; who writes first cuts off what is no record at
+its end, and keeps it aside before. A file that is something else is never touched. The file knows neither
+ids nor times: those of a process live as long as the process, also when somebody else writes the file anew."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from zlib import crc32
 
 from mcp_memory.changes import Entry
 from mcp_memory.graph import Graph
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.journal.appending import Overtaken, Tape
+from mcp_memory.stores.journal.flushed import MARK, Place, end_of, note, noted, place
 from mcp_memory.stores.journal.mcpmem import Record, TooLarge
-from mcp_memory.stores.journal.reading import MARK, Reading, read, time_of
+from mcp_memory.stores.journal.reading import Reading, read, time_of
 from mcp_memory.stores.journal.recognition import recognised
+from mcp_memory.stores.journal.remains import kept
 from mcp_memory.stores.journal.replay import Replay, Stretch
 from mcp_memory.stores.journal.scribe import Scribe, whole
-from mcp_memory.stores.onefile import KEPT_ASIDE, PATIENCE, TIDIED, TIDYING_PATIENCE, OneFile
+from mcp_memory.stores.onefile import KEPT_ASIDE, PATIENCE, OneFile
 from mcp_memory.stores.plain import NO_PLACE, refuse_unkeepable
-from mcp_memory.stores.store import RESTORED, CannotHold, Finding, StoreBusy, StoreFault
+from mcp_memory.stores.store import HEALED, RESTORED, CannotHold, Finding, StoreBusy, StoreFault
 from mcp_memory.stores.wholefile import MISSING, Stamp, stamp_of
 
 log = logging.getLogger("mcp_memory")
 
 REPORTED = 5  # stretches told one by one; the rest is counted
+# From so many records on, the first of a journal are a new file and no transaction.
+WHOLE_FROM = 256
 
 
 class JournalStore(OneFile):
@@ -38,11 +43,12 @@ class JournalStore(OneFile):
     that `load` gave, and the names in the records are found there."""
 
     longest_text = mcpmem.LONGEST_TEXT
+    new_version = mcpmem.NEWEST  # of a file that is not there yet
 
     def __init__(self, path: str | os.PathLike[str], *, durability: str = "normal", patience: float = PATIENCE) -> None:
         self._tape = Tape(os.path.abspath(path))
         super().__init__(path, durability=durability, patience=patience)
-        self._reported: set[bytes] = set()
+        self._reported: set[tuple[int, Stretch]] = set()
         self._scribe: Scribe | None = None
         self._planned = 0  # the last entry that the scribe wrote down
         self._seq = 0
@@ -58,7 +64,14 @@ class JournalStore(OneFile):
         self._stamp: Stamp | None = None  # of the file as it was read or written last
         self._version = self._start = self._end = 0
         self._mark = b""
-        self._is_loose = False  # is there something behind `_end` that is no record yet, or never will be?
+        # Is there something behind `_end` that is no record yet, or never will be, or beside, of who was killed?
+        self._is_loose = False
+        self._is_noted = False  # is there a note about this file that says how far it is on the disk?
+
+    @property
+    def journal_version(self) -> int:
+        """Of the records in the file, as it was read last, or of those that will be."""
+        return self._version or self.new_version
 
     # ── writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -68,7 +81,7 @@ class JournalStore(OneFile):
         try:
             yield
             if self._scribe is not None:
-                self._append(mcpmem.transaction(self._scribe.records))
+                self._append(self._scribe.records)
         finally:
             self._scribe = None
             self._lock.release()
@@ -93,15 +106,13 @@ class JournalStore(OneFile):
 
     def _append(self, records: list[Record]) -> None:
         if records:
-            version = self._version or mcpmem.NEWEST
-            data = mcpmem.frame(records, version)
+            version = self.journal_version
             try:
-                if self._version and not self._start:
-                    data = self._put_magic_before(data, version)
-                else:
-                    if not self._version:
-                        data = mcpmem.MAGIC[version] + data
-                    self._append_bytes(data)
+                if self._is_loose:
+                    self._put_in_order()
+                if not self._is_noted:
+                    self._note_all()
+                data = self._written(records, version)
             except Overtaken:
                 self._stamp = None
                 raise StoreBusy(
@@ -115,13 +126,37 @@ class JournalStore(OneFile):
             self._unflushed = not self._sync
         self._seq = self._planned
 
+    def _written(self, records: list[Record], version: int) -> bytes:
+        """Put these into the file; what it gained, at both ends."""
+        if len(records) >= WHOLE_FROM and self._end <= mcpmem.HEAD and all(kind in ADDING for kind, _ in records):
+            return self._begin_with(records, version)
+        data = mcpmem.frame(mcpmem.transaction(records), version)
+        if self._version and not self._start:
+            return self._put_magic_before(data, version)
+        if not self._version:
+            data = mcpmem.MAGIC[version] + data
+        self._append_bytes(data)
+        return data
+
     def _append_bytes(self, data: bytes) -> None:
-        if self._stamp is None or self._is_loose:
+        if self._stamp is None:
             raise Overtaken
         is_new = self._stamp == MISSING
         self._stamp = self._tape.append(data, self._stamp, self._end, self._sync)
         if is_new and self._sync:
             self._file.flush_name()
+        if self._sync:
+            self._note(place(self._end + len(data), (self._mark + data)[-MARK:]))
+
+    def _begin_with(self, records: list[Record], version: int) -> bytes:
+        """What is brought into an empty journal takes its name as a whole and needs no transaction: if the file is
+        damaged later, that costs records and not all of them."""
+        if self._look() != self._stamp:
+            raise Overtaken
+        data = mcpmem.MAGIC[version] + mcpmem.frame(records, version)
+        self._replace(data)
+        self._end, self._mark = 0, b""
+        return data
 
     def _put_magic_before(self, data: bytes, version: int) -> bytes:
         """A file without magic is given one with its next record; what it gains at both ends."""
@@ -144,6 +179,27 @@ class JournalStore(OneFile):
             raise
         finally:
             self._tape.close()  # it held the old file
+        self._is_noted = False
+        with suppress(OSError):  # the next write tries again
+            note(self._lock.path, place(len(content), content[-MARK:]), lasting=True)
+            self._is_noted = True
+
+    def settle(self, seconds: float | None = None) -> None:
+        if self._unflushed:
+            end = end_of(self._file.target)
+            super().settle(seconds)
+            if end is not None:
+                self._note(end)
+
+    def _note(self, end: Place) -> None:
+        with suppress(OSError):  # the note that is there says less
+            note(self._lock.path, end)
+
+    def _note_all(self) -> None:
+        """Before the first write: what stands there is on the disk, and from here on it is known what is."""
+        self._file.flush()
+        note(self._lock.path, end_of(self._file.target) or place(0, b""), lasting=True)
+        self._is_noted = True
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
 
@@ -195,8 +251,8 @@ class JournalStore(OneFile):
         before = self._stamp, self._end
         data, stamp = self._content()
         reading = read(data, time_of(stamp[0]), self.path)
-        if reading.tail is not None or reading.bad or self._file.has_leftover():
-            reading, stamp = self._tidy(data, reading, stamp)
+        self._report(data, reading.unserved)
+        self._is_noted = noted(self._lock.path, data) is not None
         content = reading.content if known is None else recognised(reading.content, known)
         graph = content.graph()
         if known is None or before != (stamp, reading.end):
@@ -204,7 +260,7 @@ class JournalStore(OneFile):
         graph.seq = self._seq
         self._graph, self._stamp = graph, stamp
         self._version, self._start, self._end = reading.version, reading.start, reading.end
-        self._mark, self._is_loose = reading.mark, reading.tail is not None
+        self._mark, self._is_loose = reading.mark, reading.tail is not None or self._file.has_leftover()
         return graph
 
     def _content(self) -> tuple[bytes, Stamp]:
@@ -213,54 +269,35 @@ class JournalStore(OneFile):
         except OSError as error:
             self._fail(error, "read")
 
-    def _tidy(self, content: bytes, reading: Reading, stamp: Stamp) -> tuple[Reading, Stamp]:
-        """Keep aside what is no record, cut it off where it is the end, and remove what a killed process left.
+    def _put_in_order(self) -> None:
+        """Before anything is written behind it: what it was appended to could not be read."""
+        content, stamp = self._content()
+        reading = read(content, time_of(stamp[0]), self.path)
+        if stamp != self._stamp or reading.end != self._end:
+            raise Overtaken
+        self._stamp = self._tidy(content, reading)
+        self._is_loose = False
 
-        A reader may fail at this. A writer may not: what it appended could not be read."""
-        mine = not self._lock.held
-        try:
-            if mine:
-                self._acquire(TIDYING_PATIENCE)
-            try:
-                if self._look() != stamp:  # perhaps somebody was in the middle of writing it
-                    content, stamp = self._content()
-                    reading = read(content, time_of(stamp[0]), self.path)
-                self._keep_aside(content, reading)
-                self._file.discard()
-                if reading.tail is not None:
-                    self._cut(reading.end)
-                    reading.tail = None
-                    stamp = self._look()
-            finally:
-                if mine:
-                    self._lock.release()
-        except (OSError, StoreFault) as error:
-            if not mine and reading.tail is not None:
-                if isinstance(error, OSError):
-                    self._fail(error, "write")
-                raise
-            log.warning("%s: tidying up waits for the next write: %s", self.path, error)
-        return reading, stamp
+    def _tidy(self, content: bytes, reading: Reading) -> Stamp:
+        """Keep aside what is no record at the end, cut it off, and remove what a killed process left; the file's
+        stamp after that. For who holds the lock."""
+        if reading.tail is not None:
+            self._quarantine.keep([kept(content, reading.tail)])
+            Tape(self._file.target).cut(reading.end)
+        self._file.discard()
+        return self._look()
 
-    def _cut(self, end: int) -> None:
-        tape = Tape(self._file.target)
-        try:
-            tape.cut(end)
-        except Overtaken:
-            raise StoreBusy(f"{self.path} was moved away a moment ago; nothing was changed. Repeat the call.") from None
-
-    def _keep_aside(self, content: bytes, reading: Reading) -> None:
-        stretches = [*reading.bad, *([reading.tail] if reading.tail is not None else [])]
-        lines = [_kept(content, stretch) for stretch in stretches]
-        self._quarantine.keep(lines)
-        new = [pair for pair in zip(stretches, lines, strict=True) if pair[1] not in self._reported]
-        self._reported.update(lines)
-        for stretch, _ in new[:REPORTED]:
+    def _report(self, content: bytes, stretches: list[Stretch]) -> None:
+        """Say once what is not served."""
+        found = {(crc32(content[each.start : each.end]), each): each for each in stretches}
+        new = [stretch for said, stretch in found.items() if said not in self._reported]
+        self._reported.update(found)
+        for stretch in new[:REPORTED]:
             log.warning("%s: bytes %d to %d are not served: %s", self.path, stretch.start, stretch.end, stretch.reason)
         if len(new) > REPORTED:
             log.warning("%s: %d more stretches are not served", self.path, len(new) - REPORTED)
         if new:
-            log.warning("The rest is served. What is not is kept in %s", self._quarantine.path)
+            log.warning("The rest is served. Before any of it leaves the file it is kept in %s", self._quarantine.path)
 
     # ── upkeep ───────────────────────────────────────────────────────────────────────────────────
 
@@ -269,28 +306,38 @@ class JournalStore(OneFile):
         content, stamp = self._content()
         reading = read(content, time_of(stamp[0]), self.path)
         tail, bad, left = reading.tail, reading.bad, self._has_leftover()
-        if repair and (tail is not None or bad or left):
-            reading, _ = self._tidy(content, reading, stamp)
-            if bad:
-                self.compact()
-        place = self._quarantine.path
-        remedy = KEPT_ASIDE.format(place=place) + RESTORED
+        is_tidy = repair and (tail is not None or left) and self._tidied()
+        if repair and bad:
+            self.compact()
+        aside = self._quarantine.path
+        remedy = KEPT_ASIDE.format(place=aside) + RESTORED
         findings = [
             Finding(
                 f"bytes {one.start} to {one.end} of {self.path} are not served: {one.reason}",
                 repair,
                 remedy=remedy,
-                moved_to=place,
+                moved_to=aside,
             )
             for one in bad
         ]
         if tail is not None:
             text = f"{self.path} ends in {tail.end - tail.start} bytes that are not served: {tail.reason}"
-            findings.append(Finding(text, repair and reading.tail is None, remedy=remedy, moved_to=place))
+            findings.append(Finding(text, is_tidy, remedy=remedy, moved_to=aside))
         if left:
             text = f"{self._file.temporary} was left by a process that died"
-            findings.append(Finding(text, repair and not self._file.has_leftover(), remedy=TIDIED))
+            findings.append(Finding(text, repaired=is_tidy, remedy=HEALED))
         return findings
+
+    def _tidied(self) -> bool:
+        """Put the end of the file in order, as the next write would."""
+        try:
+            with self.locked():
+                content, stamp = self._content()
+                self._tidy(content, read(content, time_of(stamp[0]), self.path))
+        except (OSError, Overtaken, StoreFault) as error:
+            log.warning("%s: tidying up waits for the next write: %s", self.path, error)
+            return False
+        return True
 
     def compact(self, progress: Callable[[int, int | None], None] | None = None) -> None:
         """Write the shortest journal of the same facts, of the newest version; what was not served is kept aside."""
@@ -298,9 +345,9 @@ class JournalStore(OneFile):
             content, stamp = self._content()
             reading = read(content, time_of(stamp[0]), self.path)
             try:
-                self._keep_aside(content, reading)
-                shortest = mcpmem.MAGIC[mcpmem.NEWEST] + mcpmem.frame(whole(reading.content.graph()), mcpmem.NEWEST)
-                self._replace(shortest)
+                self._quarantine.keep(kept(content, stretch) for stretch in reading.unserved)
+                version = self.new_version if stamp == MISSING else mcpmem.NEWEST
+                self._replace(mcpmem.MAGIC[version] + mcpmem.frame(whole(reading.content.graph()), version))
             except OSError as error:
                 self._fail(error, "write")
             self._stamp = None  # to be read again, with the ids that are known
@@ -313,7 +360,5 @@ class JournalStore(OneFile):
         self._forget()
 
 
-def _kept(content: bytes, stretch: Stretch) -> bytes:
-    """A line that says where bytes stood, why they are not served, and what they are."""
-    raw = content[stretch.start : stretch.end].hex()
-    return f"bytes {stretch.start} to {stretch.end}, {stretch.reason}: {raw}".encode()
+# Records that take nothing away: who reads only some of them knows less, and nothing wrong.
+ADDING = {mcpmem.CREATE_ENTITY, mcpmem.CREATE_RELATION, mcpmem.ADD_OBSERVATIONS}
