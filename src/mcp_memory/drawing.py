@@ -15,8 +15,8 @@ from mcp_memory.graph import Graph
 from mcp_memory.pace import spend
 
 NUL = "\0"
-# Between so many lines others get their turn.
-LINES_AT_ONCE = 4096
+# Between so many relations or lines others get their turn.
+RELATIONS_AT_ONCE = LINES_AT_ONCE = 4096
 # What would break a line of the drawing, or is no character that anything could draw.
 UNDRAWABLE = re.compile("[\x01-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
 
@@ -62,19 +62,24 @@ def dot(graph: Graph) -> str:
 
 def _columns(graph: Graph) -> tuple[list[str], Edges]:
     """The names of the entities in order, and the relations between their places in it."""
-    ids = [entity_id for entity_id in graph.by_id if entity_id not in graph.placeholders]
+    ids, _ = graph.entity_page("", 0, graph.entity_count)
     # An array by id: the ends of relations are looked up in no order, and a dictionary of 40,000 is slow at that.
     places = array("q", [-1]) * (graph.next_entity + 1)
     for place, entity_id in enumerate(ids):
         places[entity_id] = place
-    relations = graph.active_relations()
-    if graph.placeholders:
-        unseen = graph.placeholders
-        relations = (one for one in relations if one.source not in unseen and one.target not in unseen)
-    kept = list(relations)
-    tails = [places[relation.source] for relation in kept]
-    heads = [places[relation.target] for relation in kept]
-    return list(map(graph.name_of, ids)), (tails, [relation.relation_type for relation in kept], heads)
+    unseen = graph.placeholders
+    tails: list[int] = []
+    types: list[str] = []
+    heads: list[int] = []
+    for start in range(0, graph.relation_count, RELATIONS_AT_ONCE):
+        spend(RELATIONS_AT_ONCE)
+        some, _ = graph.relation_page("", start, RELATIONS_AT_ONCE)
+        if unseen:
+            some = [one for one in some if one.source not in unseen and one.target not in unseen]
+        tails += [places[relation.source] for relation in some]
+        types += [relation.relation_type for relation in some]
+        heads += [places[relation.target] for relation in some]
+    return list(graph.names_of(ids)), (tails, types, heads)
 
 
 def _lines(template: str, *columns: Iterable[Any]) -> str:
