@@ -54,16 +54,14 @@ def test_a_plan_that_finds_the_file_locked_waits_as_every_write(
     call("create_entities", entities=[{"name": "Ada"}])
     holder = apsw.Connection(str(database))
     between_plan_and_write(space, monkeypatch, lambda: holder.execute("begin immediate"))
-    take = SqliteStore._take_lock
     waited = []
 
-    def let_go(store: SqliteStore, connection: apsw.Connection) -> None:
+    def let_go(seconds: float, so_far: float) -> bool:
         waited.append(holder.in_transaction)
         holder.execute("rollback")
-        monkeypatch.setattr(SqliteStore, "_take_lock", take)
-        take(store, connection)
+        return True
 
-    monkeypatch.setattr(SqliteStore, "_take_lock", let_go)
+    monkeypatch.setattr("mcp_memory.space.pause", let_go)
 
     call("add_observations", name="Ada", observations=["is patient"])
 
