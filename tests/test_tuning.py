@@ -224,3 +224,4 @@ def test_tune_simulate_needs_no_memory_and_finds_what_was_planted(run: Run, monk
 
     assert code == 0
     assert "All were found." in printed and "gamma 0.005, beta 0.75" in printed
+    assert "weights would have moved in 0 of 5 logs" in printed

@@ -145,8 +145,12 @@ def _simulate(json: bool) -> int:
             planted, found = (f"gamma {w['gamma']:g}, beta {w['beta_sal']:g}" for w in (run["planted"], run["found"]))
             mark = "" if run["is_found"] else "   not the same"
             print(f"  {planted:<24}{found:<24}{run['ndcg_before']:.4f} -> {run['ndcg_found']:.4f}{mark}")
-        print(f"\n{'All were found.' if said['all_found'] else 'Not all were found.'}")
-    return 0 if said["all_found"] else 1
+        noise = said["noise"]
+        print(f"\n{'All were found.' if said['all_found'] else 'Not all were found.'}", end=" ")
+        print(
+            f"Where people open anything at all, weights would have moved in {noise['moved']} of {noise['logs']} logs."
+        )
+    return 0 if said["all_found"] and said["noise"]["moved"] <= 1 else 1
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def test_company_counts_as_documented() -> None:
     partners = [Company(3, NOW), Company(1, NOW - 6931 * HOUR)]
 
     assert cooc(partners, NOW, STANDARD) == pytest.approx(2.5, abs=1e-4)
-    assert cooc([], NOW, STANDARD) == 0
+    assert cooc([], NOW, STANDARD) == 0 and isinstance(cooc([], NOW, STANDARD), float)
 
 
 @pytest.mark.parametrize(

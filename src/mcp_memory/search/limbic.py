@@ -151,7 +151,7 @@ def decay(then: float | None, now: float, floor: float, constants: Constants) ->
 def cooc(company: Iterable[Company], now: float, constants: Constants) -> float:
     """How well an entity goes with the others that were found."""
     floor = constants.cooc_temporal_floor
-    return sum(log2(1 + one.count) * decay(one.last, now, floor, constants) for one in company)
+    return sum((log2(1 + one.count) * decay(one.last, now, floor, constants) for one in company), 0.0)
 
 
 def deboost(candidate: Candidate) -> float:
