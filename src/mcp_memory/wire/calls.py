@@ -28,25 +28,19 @@ class Call:
     def make(self) -> Answer | None:
         """The answer, or None when it comes later, from a thread."""
         session = self.dialogue.session
-        if session.in_batch:
-            return self._in_batch()
-        if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
+        make = self._in_batch if session.in_batch else self._answer
+        if not session.in_batch and (self.tool.is_errand or (self.tool.is_lengthy and session.is_busy)):
             self._begin()
             return None
         key = self.dialogue.request_key if self.tool.writes else b""
         if not key:
-            return self._answer()
-        return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
+            return make()
+        return session.offer.retries.once(self, make, wait=not session.is_hurried)
 
     def _in_batch(self) -> Answer | None:
-        """A batch is answered as one, so its calls are made where it is read; each once, if it has a key."""
+        """A batch is answered as one: its calls are made where it is read."""
         session = self.dialogue.session
-        hurried, desk = session.is_hurried, session.offer.desk
-
-        def do() -> Answer:
-            return desk.call(self.tool, self.arguments, self.origin, at_once=hurried)
-
-        return session.offer.retries.once(self, do, wait=not hurried) if self.tool.writes else do()
+        return session.offer.desk.call(self.tool, self.arguments, self.origin, at_once=session.is_hurried)
 
     def _answer(self) -> Answer | None:
         session, offer = self.dialogue.session, self.dialogue.session.offer

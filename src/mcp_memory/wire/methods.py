@@ -97,7 +97,7 @@ def call_tool(session: Session, era: Era, ident: bytes, message: Message, line: 
     origin = session.origin if params.meta is None else session.sender(params.meta)
     is_plain = not (tool.is_errand or tool.is_lengthy or tool.is_search or tool.destructive)
     has_key = params.meta is not None and bool(bytes(params.meta.request_key))
-    if session.offer.official or ((session.in_batch or is_plain) and not has_key):
+    if session.offer.official or (is_plain and not has_key):
         return told(session, era, ident, desk.call(tool, arguments, origin, at_once=session.is_hurried))
     from mcp_memory.wire.calls import Call
 
