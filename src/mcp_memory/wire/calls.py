@@ -33,31 +33,21 @@ class Call:
     def make(self) -> Answer | None:
         """The answer, or None when it comes later, from a thread."""
         session = self.dialogue.session
-        if session.in_batch:
-            return self._in_batch()
-        if self.tool.is_errand or (self.tool.is_lengthy and session.is_busy):
+        make = self._in_batch if session.in_batch else self._answer
+        if not session.in_batch and (self.tool.is_errand or (self.tool.is_lengthy and session.is_busy)):
             self._begin()
             return None
-        if not self._has_key:
-            return self._answer()
-        return session.offer.retries.once(self, self._answer, wait=not session.is_hurried)
-
-    @property
-    def _has_key(self) -> bool:
-        """Does it write, and is it to happen once however often it is sent?"""
-        return self.tool.writes and bool(self.dialogue.request_key)
+        key = self.dialogue.request_key if self.tool.writes else b""
+        if not key:
+            return make()
+        return session.offer.retries.once(self, make, wait=not session.is_hurried)
 
     def _in_batch(self) -> Answer | None:
-        """A batch is answered as one: its calls are made where it is read, each once if it has a key, and nobody can
-        be asked meanwhile."""
+        """A batch is answered as one: its calls are made where it is read, and nobody can be asked meanwhile."""
         session, offer = self.dialogue.session, self.dialogue.session.offer
-        most, hurried = offer.most_lost(self.tool, self.dialogue), session.is_hurried
-
-        def do() -> Answer:
-            return offer.desk.call(self.tool, self.arguments, self.origin, at_once=hurried, most_lost=most)
-
+        most = offer.most_lost(self.tool, self.dialogue)
         try:
-            return offer.retries.once(self, do, wait=not hurried) if self._has_key else do()
+            return offer.desk.call(self.tool, self.arguments, self.origin, at_once=session.is_hurried, most_lost=most)
         except Unconfirmed as stakes:
             return offer.desk.refusal(MemoryFault(ALONE.format(tool=self.tool.name, losses=stakes.losses)))
 
