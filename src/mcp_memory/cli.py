@@ -88,6 +88,7 @@ def demo(request: Request) -> int:
 def import_file(request: Request, file: str) -> int:
     """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it."""
     from mcp_memory.assembly import desk_for
+    from mcp_memory.server import user
     from mcp_memory.space import Errand
 
     source = full_path(file)
@@ -97,7 +98,8 @@ def import_file(request: Request, file: str) -> int:
     desk = desk_for(settings)
     try:
         arguments = msgspec.json.encode({"source_path": source})
-        answer = desk.call(desk.tools["migrate"], arguments, "import", Errand(_show_progress))
+        origin = f"mcp-memory/{__version__} import as {user()}"
+        answer = desk.call(desk.tools["migrate"], arguments, origin, Errand(_show_progress))
     finally:
         desk.space.close()
     _end_progress()

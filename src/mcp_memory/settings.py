@@ -247,8 +247,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     history_days: Annotated[
         Count | None,
         Meta(
-            description="How many days of history, up to the last call, `compact` keeps. What is older stays known, but "
-            "not how it came about, and it cannot be undone any more.",
+            description="How many days of history, up to the last call, `compact` keeps. What is older stays known, "
+            "but not how it came about, and it cannot be undone any more.",
             extra={"value": "DAYS", "default": "all"},
         ),
     ] = None
