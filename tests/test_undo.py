@@ -355,6 +355,13 @@ def test_an_import_is_taken_back_whole(keep: Caller, sqlite_space: Space, tmp_pa
     assert facts(sqlite_space.graph()) == after
 
 
+def test_one_call_and_the_last_ones_are_not_asked_for_at_once(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada")])
+    keep("create_entities", entities=[person("Bob")])
+
+    assert "not both" in keep.refusal("undo", call=1, last=2)
+
+
 def test_taking_back_a_large_deletion_costs_as_much_as_it_brings_back(
     keep: Caller, sqlite_space: Space, tmp_path: Path
 ) -> None:

@@ -138,10 +138,9 @@ def test_the_inspector_drives_everything(inspector: Inspector, tmp_path: Path) -
     assert {name for name, _ in tour} == listed
     last = None
     for name, arguments in tour:
-        given = (
-            {"call": last} if name == "undo" else arguments
-        )  # each command is another client, if it starts its server
-        answer = inspector.run("tools/call", "--tool-name", name, "--tool-args-json", json.dumps(given))
+        # Each command is another client, if it starts its server.
+        told = {"call": last} if name == "undo" else arguments
+        answer = inspector.run("tools/call", "--tool-name", name, "--tool-args-json", json.dumps(told))
         if name == "delete_entities":
             shown = inspector.run(
                 "tools/call", "--tool-name", "history", "--tool-args-json", '{"tool":"delete_entities"}'
