@@ -30,6 +30,10 @@ def main(calls: int) -> int:
                 print(f"{name}: {soak.done:,} calls in {time.monotonic() - started:.0f} s")
                 soak.print()
                 found = soak.trouble() + soak.end()
+                if soak.done < calls // share:
+                    found.append(
+                        f"stopped after {soak.done:,} of {calls // share:,} calls, as {SECONDS:,.0f} s were over"
+                    )
             finally:
                 soak.kill()
         print(f"{name}: {'; '.join(found) or 'nothing grew, and the doctor found nothing'}", flush=True)

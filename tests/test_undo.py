@@ -356,6 +356,23 @@ def test_an_import_is_taken_back_whole(keep: Caller, sqlite_space: Space, tmp_pa
     assert facts(sqlite_space.graph()) == after
 
 
+def test_a_call_that_was_taken_back_already_is_told_so(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada"), person("Bob")])
+    keep("create_relations", relations=[link("Ada", "knows", "Bob")])
+    keep("undo", call=2)
+
+    assert "Call 2 was taken back already, by call 3" in keep.refusal("undo", call=2)
+    keep("undo", call=3)
+    assert keep("undo", call=2)["undone"][0]["call"] == 2
+
+
+def test_one_call_and_the_last_ones_are_not_asked_for_at_once(keep: Caller) -> None:
+    keep("create_entities", entities=[person("Ada")])
+    keep("create_entities", entities=[person("Bob")])
+
+    assert "not both" in keep.refusal("undo", call=1, last=2)
+
+
 def test_taking_back_a_large_deletion_costs_as_much_as_it_brings_back(
     keep: Caller, sqlite_space: Space, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def import_file(request: Request, file: str) -> int:
     """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it. And a relation to
     an entity that is yet to be created comes over, which the document of `migrate` leaves out."""
     from mcp_memory.assembly import desk_for
+    from mcp_memory.server import user
     from mcp_memory.space import Errand
 
     source = full_path(file)
@@ -100,7 +101,8 @@ def import_file(request: Request, file: str) -> int:
         arguments = msgspec.json.encode({"source_path": source})
         errand = Errand(_show_progress)
         errand.keeps_loose_ends = True
-        answer = desk.call(desk.tools["migrate"], arguments, "import", errand)
+        origin = f"mcp-memory/{__version__} import as {user()}"
+        answer = desk.call(desk.tools["migrate"], arguments, origin, errand)
     finally:
         desk.space.close()
     _end_progress()

@@ -214,7 +214,10 @@ COMMANDS = {
             ),
             "seed": Option("Begin chance here. [default: anywhere]", "N", int),
             "minutes": Option(
-                "Stop after so long in any case. [default: 30]", "X", Annotated[float, Meta(gt=0)], "a number above 0"
+                "Stop after so long; the exit code is 3 then. [default: half a minute a round, and at least 30]",
+                "X",
+                Annotated[float, Meta(gt=0)],
+                "a number above 0",
             ),
             "at_once": Option(
                 "So many targets at the same time. [default: as many as there are processors]", "N", Count

@@ -5,6 +5,7 @@ imported here that an answer to `initialize` does not need."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -81,7 +82,19 @@ def serve(request: Request) -> int:
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.stdio import serve as serve_stdio
 
-    return serve_stdio(Session(offer), close)
+    return serve_stdio(Session(offer, f"stdio as {user()} {os.urandom(3).hex()}"), close)
+
+
+def user() -> str:
+    """Who the system says we are: for the history. Another window of the same client is told apart by a number."""
+    if sys.platform == "win32":
+        return os.environ.get("USERNAME", "somebody")
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container's user without a name
+        return str(os.geteuid())
 
 
 def check(settings: Settings) -> None:

@@ -189,6 +189,7 @@ def test_it_stops_when_its_time_is_over(tmp_path: Path) -> None:
     (score,) = json.loads(done.stdout)["targets"]
     assert score["rounds"] < 100000
     assert "stopped after" in done.stderr
+    assert done.returncode == 3
     assert list(tmp_path.iterdir()) == []
 
 

@@ -154,8 +154,16 @@ def test_the_inspector_drives_everything(inspector: Inspector, tmp_path: Path) -
     tour = stops(tmp_path)
     listed = {tool["name"] for tool in inspector.run("tools/list", "--strict")["tools"]}
     assert {name for name, _ in tour} == listed
+    last = None
     for name, arguments in tour:
-        answer = inspector.run("tools/call", "--tool-name", name, "--tool-args-json", json.dumps(arguments))
+        # Each command is another client, if it starts its server.
+        told = {"call": last} if name == "undo" else arguments
+        answer = inspector.run("tools/call", "--tool-name", name, "--tool-args-json", json.dumps(told))
+        if name == "delete_entities":
+            shown = inspector.run(
+                "tools/call", "--tool-name", "history", "--tool-args-json", '{"tool":"delete_entities"}'
+            )
+            last = shown["structuredContent"]["calls"][0]["call"]
         assert not answer.get("isError") and answer["structuredContent"], (name, answer)
     templates = [each["uriTemplate"] for each in inspector.run("resources/templates/list")["resourceTemplates"]]
     for uri in [each["uri"] for each in inspector.run("resources/list")["resources"]] + list(map(filled, templates)):

@@ -107,6 +107,7 @@ class Past:
         found = list(obstacles(way, later))
         if not found:
             return
+        self._refuse_what_was_taken_back(number, later)
         reasons = []
         for obstacle in found[:MOST_TOLD]:
             calls = culprits(later, obstacle.key)
@@ -119,6 +120,19 @@ class Past:
             f"Call {number} cannot be taken back alone, later calls build on it: {'; '.join(reasons)}. Nothing was "
             f"changed. Undo those calls first, or everything since with last: {since}."
         )
+
+    @staticmethod
+    def _refuse_what_was_taken_back(number: int, later: list[Entry]) -> None:
+        taken = [
+            (entry.call, change.calls) for entry in later for change in entry.changes if type(change) is CallsUndone
+        ]
+        gone = {call for _, calls in taken for call in calls}
+        for call, calls in taken:
+            if number in calls and call not in gone:  # an undo may itself have been taken back
+                raise CannotUndo(
+                    f"Call {number} was taken back already, by call {call}. Nothing was changed. To bring it back undo "
+                    f"call {call}."
+                )
 
     # ── as it was ────────────────────────────────────────────────────────────────────────────────
 

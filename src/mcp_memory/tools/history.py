@@ -116,6 +116,8 @@ def _whole(past: Past, number: int) -> dict[str, Any]:
 def undo(past: Past, call: int | None = None, last: Count = 1) -> Plan:
     """Take back the last call that changed something, the last n, or one by its number in history. An undo is a call
     too: undoing it brings everything back. Refused, with the reason, where later calls build on it."""
+    if call is not None and last != 1:
+        raise BadInput("Give call, to take back that one alone, or last, to take back so many; not both.")
     if call is not None:
         entry, changes = past.undoing(call)
         undone = [entry]
