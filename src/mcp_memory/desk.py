@@ -110,7 +110,8 @@ class Desk:
         most_lost: float,
     ) -> Answer:
         try:
-            _refuse_nul(arguments)
+            if tool.name not in NAMING:
+                _refuse_nul(arguments)
             values = tool.decode(arguments, self.limits)
             said = self.space.call(tool, values, origin, errand, at_once, most_lost)
             if at_once and isinstance(said, Pieces) and said.size > LARGE:
@@ -158,6 +159,21 @@ def refusal(fault: MemoryFault) -> Answer:
 def plain_refusal(fault: MemoryFault) -> Answer:
     """A failure in the official profile: its text as it is."""
     return Answer(text=str(fault), is_error=True)
+
+
+# Tools whose texts name what is there, and put nothing there: a file of another program may hold a NUL, and what is
+# shown with one must be found by it, and can be deleted.
+NAMING = {
+    "get_entity",
+    "batch_get_entities",
+    "open_nodes",
+    "describe_entity",
+    "get_neighbors",
+    "delete_entities",
+    "delete_observations",
+    "delete_relations",
+    "merge_entities",
+}
 
 
 def _refuse_nul(arguments: bytes | msgspec.Raw) -> None:

@@ -215,6 +215,29 @@ def do(memory: Asked, verb: str, one: str, other: str, word: str) -> None:
             memory.store.compact()
 
 
+def test_what_another_program_wrote_with_a_nul_is_found_by_its_name_and_can_be_deleted(path: Path) -> None:
+    """No call writes one, but what is shown can be asked for and let go."""
+    nul = "a\0b"
+    person, link = mcpmem.create_entity(nul, "t", ["x\0y", "z"]), mcpmem.create_relation(nul, "Bob", nul)
+    path.write_bytes(journal(ADA, BOB, person, [link]))
+    memory = Asked(path, "full")
+    assert memory("get_entity", name=nul)["observations"] == ["x\0y", "z"]
+    assert memory("batch_get_entities", names=[nul])["entities"] == [memory("open_nodes", names=[nul])["entities"][0]]
+    assert memory("describe_entity", name=nul)["degree"] == 1
+    assert [one["name"] for one in memory("get_neighbors", name=nul)["entities"]] == [nul, "Bob"]
+    with pytest.raises(Refused, match="NUL"):
+        memory("add_observations", name=nul, observations=["w"])
+
+    memory("delete_observations", deletions=[{"entityName": nul, "observations": ["x\0y"]}])
+    memory("delete_relations", relations=[{"from": nul, "to": "Bob", "relationType": nul}])
+    assert memory("merge_entities", source=nul, target="Ada")["addedObservations"] == 1
+    assert memory.names() == ["Ada", "Bob"]
+    path.write_bytes(journal(person))
+    assert memory("delete_entities", entityNames=[nul])["deleted"] == [nul]
+    assert memory.names() == []
+    assert memory.is_sound()
+
+
 # ── other processes ──────────────────────────────────────────────────────────────────────────────
 
 

@@ -31,8 +31,8 @@ def place(at: int, mark: bytes) -> Place:
 
 
 def end_of(path: str) -> Place | None:
-    """Where a journal ends now; None if there is none."""
-    with suppress(FileNotFoundError), open(path, "rb", buffering=0) as file:
+    """Where a journal ends now; None if there is none that can be read."""
+    with suppress(OSError), open(path, "rb", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - MARK))
         return place(size, file.read(min(size, MARK)))

@@ -197,8 +197,9 @@ class JournalStore(OneFile):
 
     def _note_all(self) -> None:
         """Before the first write: what stands there is on the disk, and from here on it is known what is."""
+        end = end_of(self._file.target)  # first: somebody who knows no lock may go on writing
         self._file.flush()
-        note(self._lock.path, end_of(self._file.target) or place(0, b""), lasting=True)
+        note(self._lock.path, end or place(0, b""), lasting=True)
         self._is_noted = True
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────
