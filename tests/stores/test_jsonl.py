@@ -219,7 +219,20 @@ def test_nothing_is_news_after_ones_own_writes(path: Path) -> None:
 
     assert memory.store.news_since(graph) == []
     assert memory.space.graph() is graph
-    assert graph.seq == 2
+
+
+def test_a_graph_of_an_older_version_is_not_taken_for_one_of_the_version_that_was_compacted(path: Path) -> None:
+    path.write_bytes(entity_line("Ada"))
+    memory = Asked(path)
+    graph = memory.space.graph()
+    path.write_bytes(entity_line("Eve") + b"\n" + entity_line("Ada"))
+
+    memory.store.compact()  # another process wrote before it took the lock
+
+    assert memory.store.news_since(graph) is None
+    memory.create("Dan")
+    assert memory.names() == ["Eve", "Ada", "Dan"]
+    assert memory.is_sound()
 
 
 # ── what the format cannot hold ──────────────────────────────────────────────────────────────────────

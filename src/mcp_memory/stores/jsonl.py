@@ -48,11 +48,14 @@ class JsonlStore(OneFile):
         super().__init__(path, durability=durability, patience=patience)
         self._unsaved = False
         self._reported: set[bytes] = set()
+        self._sheet = Sheet(Entry(0, "", []))
         self._forget()
 
     def _forget(self) -> None:
         self._stamp: Stamp | None = None  # of the version that the sheet is about
-        self._sheet = Sheet(Entry(0, "", []))
+        # Another number than any sheet before had: a graph of an older one shall not be taken for one of this, which
+        # knows its facts by other ids.
+        self._sheet = Sheet(Entry(self._sheet.seq + 1, "", []))
         self._bad: list[BadLine] = []
         self._to_keep: list[bytes] = []  # lines that the next save would lose
 
@@ -131,7 +134,7 @@ class JsonlStore(OneFile):
         self._forget()
         reading, stamp = self._facts()
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(stamp[0] // 1_000_000_000))
-        self._sheet = Sheet(Entry(0, at, changes_of(reading)))
+        self._sheet = Sheet(Entry(self._sheet.seq, at, changes_of(reading)))
         self._stamp = stamp
         self._bad = reading.bad
         self._to_keep = [*(bad.raw for bad in reading.bad), *reading.altered]
