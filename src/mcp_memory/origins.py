@@ -5,6 +5,8 @@ so usage goes by the session; everything else goes by the name."""
 
 from __future__ import annotations
 
+STREAMS = "stdio as "
+
 
 class Origin(str):
     """The name of whoever asks, with their session."""
@@ -15,6 +17,16 @@ class Origin(str):
         made = super().__new__(cls, name)
         made.session = session
         return made
+
+
+def window(user: str, number: str) -> str:
+    """How a process on standard streams is named: whose it is, and which of theirs."""
+    return f"{STREAMS}{user} {number}"
+
+
+def person_of(origin: str) -> str:
+    """Who asks, from whichever of their windows: a process that was started again is another one."""
+    return origin.rpartition(" ")[0] if STREAMS in origin else str(origin)
 
 
 def session_of(origin: str) -> str:

@@ -79,10 +79,11 @@ def serve(request: Request) -> int:
         from mcp_memory.wire.serving import listen
 
         return listen(offer, settings, close)
+    from mcp_memory.origins import window
     from mcp_memory.wire.session import Session
     from mcp_memory.wire.stdio import serve as serve_stdio
 
-    return serve_stdio(Session(offer, f"stdio as {user()} {os.urandom(3).hex()}"), close)
+    return serve_stdio(Session(offer, window(user(), os.urandom(3).hex())), close)
 
 
 def user() -> str:

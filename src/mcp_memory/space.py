@@ -209,6 +209,7 @@ class Space:
         self.foreign = 0  # how often something was taken in that others wrote
         self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
+        self._was_searched = False
         self.openings = Openings(time.monotonic, self._wake_settler)
         self._query_log = query_log
         self.retention = retention
@@ -266,6 +267,7 @@ class Space:
                 raise NotNow
             self.meaning.prepare()
             meaning = self.meaning
+            self._was_searched = True
             seeker = Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not, meaning.change)
             return tool.function(seeker, *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
@@ -632,7 +634,7 @@ class Space:
         if names and self.used is not None:
             names = self.used.used(names, origin)
         # What is changed is dated already. Beside a file of another format nothing is begun by opening: a search may.
-        has_place = self._keeps_usage and (self.history is not None or self.used is not None)
+        has_place = self._keeps_usage and (self.history is not None or self._was_searched)
         if names and has_place and tool.name not in DATED:
             self.openings.note(names)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mcp_memory.assembly import open_space
+from mcp_memory.stores.store import HEALED
 from tests.conftest import STORES
-from tests.crash.harness import Gone, Refused, Server, findings
+from tests.crash.harness import Gone, Refused, Server
 
 ROUNDS = 3
 SECONDS = 60.0
@@ -79,7 +80,8 @@ def test_compacting_among_writers_that_are_killed_loses_nothing(name: str, tmp_p
         space = open_space(path)
         there = {one.name for one in space.graph().entities()}
         assert promised - there == set()
-        assert findings(space) == []
+        # What a process that was killed while it compacted has left beside a journal goes at the next write.
+        assert [finding.text for finding in space.check() if finding.remedy != HEALED] == []
         space.close()
 
     assert len(promised) > 2 * ROUNDS and compacted >= ROUNDS

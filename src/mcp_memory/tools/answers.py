@@ -191,6 +191,17 @@ class Merged(Written):
     redirected_relations: Count = UNSET
 
 
+class Duplicate(msgspec.Struct):
+    observation_id: int
+    content: str
+
+
+class Settled(Written, rename=None):
+    entity_name: Text = UNSET
+    settled: list[Duplicate] | UnsetType = UNSET
+    still_flagged: Count = UNSET
+
+
 class Undone(Written):
     undone: list[Happened] | UnsetType = UNSET
     call: Count = UNSET
@@ -230,6 +241,7 @@ ANSWERS: dict[str, type[msgspec.Struct]] = {
     "list_entity_types": Kinds,
     "list_relation_types": Kinds,
     "merge_entities": Merged,
+    "settle_flags": Settled,
     "history": Calls,
     "undo": Undone,
     "migrate": Migrated,

@@ -163,8 +163,7 @@ def find_duplicate_observations(
 
 @tool(idempotent=True)
 def settle_flags(graph: Graph, name: Name, observations: list[int | str] | None = None) -> Plan:
-    """Take the flag off observations that were looked at and are no duplicates, by id or exact text; without
-    observations off all of the entity."""
+    """Take the flag off observations that are no duplicates, by id or exact text; if none are named, off all."""
     entity = graph[name]
     active = entity.active()
     meant = active if observations is None else [_meant(name, active, given) for given in observations]
@@ -186,8 +185,8 @@ def _meant(name: str, active: list[Observation], given: int | str) -> Observatio
 
 @tool(heavy=True)
 def consolidation_report(curator: Curator, stale_days: Days = 90.0, limit: Count = 50) -> dict[str, Any]:
-    """What needs care: entities to split, observations flagged as possible duplicates, stale and large entities.
-    The summary counts all, each list shows at most limit."""
+    """What needs care: entities to split, possible duplicates, stale and large entities. The summary counts all, each
+    list shows at most limit."""
     from mcp_memory.curation.report import report, survey
     from mcp_memory.curation.split import analysed
 

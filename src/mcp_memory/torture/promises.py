@@ -107,8 +107,9 @@ class Promises:
         taken = one.deed.takes
         if taken is None:
             self.open[id(one.deed)] = one
-        elif self.kept.pop(id(taken), None) is not None:  # it may be gone by now, or not
-            self.open[id(taken)] = one._replace(deed=taken)
+        elif (kept := self.kept.pop(id(taken), None)) is not None:  # it may be gone by now, or not
+            # If it is there, that says when it was made, and nothing of when it was to be taken away.
+            self.open[id(taken)] = one._replace(deed=taken, asked_at=kept.asked_at)
 
     def verdict(self, census: Census) -> Verdict:
         """Look for everything. What is lost is told once and then no longer looked for."""

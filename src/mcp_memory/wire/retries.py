@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from mcp_memory.changes import NOTED
 from mcp_memory.facts import NotNow
+from mcp_memory.origins import person_of
 from mcp_memory.repeats import KEPT_SECONDS, KeyReused, Request, asked_as
 from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault
 
@@ -62,7 +63,7 @@ class Retries:
         while True:
             made, is_new = self._find(place, fingerprint)
             if is_new:
-                name = NOTED + sha256(call.origin.encode() + b"\0" + key).digest()[:16]
+                name = NOTED + sha256(person_of(call.origin).encode() + b"\0" + key).digest()[:16]
                 with asked_as(Request(name, fingerprint[:16])):
                     return self._do(place, made, do)
             if made.answer is not None:

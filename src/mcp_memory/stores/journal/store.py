@@ -323,7 +323,7 @@ class JournalStore(OneFile):
         ]
         if tail is not None:
             text = f"{self.path} ends in {tail.end - tail.start} bytes that are not served: {tail.reason}"
-            findings.append(Finding(text, is_tidy, remedy=remedy, moved_to=aside))
+            findings.append(Finding(text, is_tidy, remedy=HEALED, moved_to=aside))
         if left:
             text = f"{self._file.temporary} was left by a process that died"
             findings.append(Finding(text, repaired=is_tidy, remedy=HEALED))
