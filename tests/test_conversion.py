@@ -23,9 +23,10 @@ from mcp_memory.changes import (
 )
 from mcp_memory.checkup import differences
 from mcp_memory.conversion import export_memory, import_memory
+from mcp_memory.errand import Errand
 from mcp_memory.facts import PLACEHOLDER, BadInput
 from mcp_memory.graph import Graph
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.store import StoreFault
 from tests.conftest import Caller, link, person

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from mcp_memory.assembly import open_space
 from mcp_memory.conversion import export_memory
-from mcp_memory.space import Errand, Space
+from mcp_memory.errand import Errand
+from mcp_memory.space import Space
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.stores.journal.reading import read

@@ -11,9 +11,10 @@ import pytest
 
 from mcp_memory.assembly import open_space
 from mcp_memory.conversion import export_memory
+from mcp_memory.errand import Errand
 from mcp_memory.facts import MemoryFault
 from mcp_memory.server import main
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.stores.store import Retention
 from tests.conftest import Caller, Refused, link, person
 from tests.test_undo import facts

@@ -17,8 +17,9 @@ from hypothesis.stateful import invariant, precondition, rule
 from mcp_memory.assembly import open_space
 from mcp_memory.changes import FLAGGING, ObservationFlagged, Plan
 from mcp_memory.conversion import export_memory
+from mcp_memory.errand import Errand
 from mcp_memory.graph import Graph
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.tools.catalog import catalog
 from tests.conftest import Caller, Refused, link, person
 from tests.test_state_machine import COMMON, DatabaseMachine, names, texts, types

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from mcp_memory.errand import Turns
 from mcp_memory.facts import Customs, Limits
-from mcp_memory.space import KEEP_ALL, Space, Turns
+from mcp_memory.space import KEEP_ALL, Space
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.store import Retention, Store, StoreFault
 

@@ -66,7 +66,7 @@ def _uses(space: Space) -> Mapping[str, Use]:
     from mcp_memory.search.limbic import Use
 
     found = dict(space.usage.shown())
-    for name, count in space.openings.waiting().items():
+    for name, count in space.noting.openings.waiting().items():
         known = found.get(name) or Use()
         found[name] = Use(known.count + count, time.time(), known.days)
     return found

@@ -89,8 +89,8 @@ def import_file(request: Request, file: str) -> int:
     """Like the tool `migrate`, but the file may be anywhere: whoever types the command may read it. And a relation to
     an entity that is yet to be created comes over, which the document of `migrate` leaves out."""
     from mcp_memory.assembly import desk_for
+    from mcp_memory.errand import Errand
     from mcp_memory.server import user
-    from mcp_memory.space import Errand
 
     source = full_path(file)
     settings = msgspec.structs.replace(
@@ -118,7 +118,7 @@ def import_file(request: Request, file: str) -> int:
 def export_file(request: Request, file: str, *, journal_version: int | None = None) -> int:
     from mcp_memory.assembly import space_for
     from mcp_memory.conversion import export_memory
-    from mcp_memory.space import Errand
+    from mcp_memory.errand import Errand
 
     _must_exist(request.settings)
     target = full_path(file)

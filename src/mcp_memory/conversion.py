@@ -23,9 +23,10 @@ from mcp_memory.changes import (
     RelationRestored,
     RelationRevived,
 )
+from mcp_memory.errand import Errand
 from mcp_memory.facts import BadInput, Entity, Observation, Reflection, Relation
 from mcp_memory.graph import Graph
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.stores.formats import SUFFIXES, format_of
 from mcp_memory.stores.lines import NUL, mended
 from mcp_memory.stores.onefile import OneFile

@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from mcp_memory.errand import Errand
 from mcp_memory.facts import BadInput, Interruption, Limits, MemoryFault, NotNow
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.tools.registry import Tool
 
 log = logging.getLogger("mcp_memory")
@@ -127,7 +128,7 @@ class Desk:
             return self.refusal(
                 MemoryFault(f"{tool.name} failed inside the server; nothing was changed. The log on stderr says why.")
             )
-        self.space.saw(tool, values, origin)
+        self.space.noting.saw(tool, values, origin)
         return _answer(said, tool.writes)
 
 

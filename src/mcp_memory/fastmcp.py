@@ -28,9 +28,9 @@ from pydantic import PrivateAttr
 
 from mcp_memory.advice import instructions
 from mcp_memory.assembly import desk_for
+from mcp_memory.errand import Errand
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.settings import Settings
-from mcp_memory.space import Errand
 
 if TYPE_CHECKING:
     from mcp_memory.desk import Answer, Desk

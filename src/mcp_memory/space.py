@@ -15,10 +15,10 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache, partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from mcp_memory.asides import say
-from mcp_memory.changes import AnyChange, EntityAbsorbed, EntityDeleted, Entry, Plan
+from mcp_memory.changes import AnyChange, Entry, Plan
+from mcp_memory.errand import Errand, Turns
 from mcp_memory.facts import BadInput, Customs, Limits, MemoryFault, NotNow
 from mcp_memory.graph import Graph
 from mcp_memory.history.images import nothing, was
@@ -26,11 +26,11 @@ from mcp_memory.history.lives import earlier_lives
 from mcp_memory.history.moment import AsOf
 from mcp_memory.losses import guarded
 from mcp_memory.meaning import Meaning
+from mcp_memory.noting import Noting
 from mcp_memory.pace import pause
+from mcp_memory.quiet import Settler
 from mcp_memory.repeats import Repeats, asked
-from mcp_memory.search.openings import Openings, used_by
 from mcp_memory.search.seeker import Seeker
-from mcp_memory.search.uses import DATED
 from mcp_memory.stores.store import CannotHold, History, Retention, Store, StoreBusy, StoreFault, StoreLocked
 
 if TYPE_CHECKING:
@@ -45,11 +45,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("mcp_memory")
 
-# A quiet moment: this long without a write, or this many entries behind, and projections catch up.
-QUIET_SECONDS = 0.05
-MOST_BEHIND = 1000
-# Where it is never quiet, a moment is made: nothing acknowledged waits longer for the disk (docs/durability.md).
-LONGEST_UNSETTLED = 1.0
 # A locked store is waited for with our own lock open: so long, and in steps that grow so far.
 PATIENCE_SECONDS = 15.0
 FIRST_WAIT, LONGEST_WAIT = 0.0005, 0.01
@@ -77,86 +72,6 @@ def utc_now() -> str:
 @lru_cache(1)
 def _written(second: int) -> str:
     return datetime.fromtimestamp(second, timezone.utc).strftime(TIME)
-
-
-class Cancelled(MemoryFault):
-    """The client withdrew the call; nothing was changed."""
-
-
-class ServerBusy(MemoryFault):
-    """As many heavy calls are running as may run at a time."""
-
-    code = "heavy_tool_backpressure"
-    retryable = True
-
-    def __init__(self, most: int) -> None:
-        super().__init__("server_busy")
-        self.message = f"Too many heavy maintenance operations are running (limit={most}). Retry later."
-
-
-class Turns:
-    """Heavy calls take turns: so many at a time, and who waits longer than `patience` is sent away."""
-
-    def __init__(self, most: int = 1, patience: float = 2.0) -> None:
-        self._most = most
-        self._patience = patience
-        self._free = threading.BoundedSemaphore(most)
-
-    def __enter__(self) -> None:
-        if self._free.acquire(blocking=False):
-            return
-        say("info", f"waiting for another heavy call to end, for {self._patience:g} s at most")
-        if not self._free.acquire(timeout=self._patience):
-            raise ServerBusy(self._most)
-
-    def __exit__(self, *_: object) -> None:
-        self._free.release()
-
-
-class Client(Protocol):
-    """Whoever a long call works for."""
-
-    def ask(self, questions: dict[str, Any]) -> dict[str, Any]:
-        """Have the client answer these; its answers by the same keys."""
-
-    def log(self, level: str, text: str) -> None:
-        """Tell the client something, if it wants to know."""
-
-
-class Errand:
-    """What a long call may touch: files inside the allowed roots, progress, and one commit at its end."""
-
-    def __init__(self, report: Callable[[int, int | None, str], None] | None = None) -> None:
-        self._report = report
-        self._cancelled = threading.Event()
-        self.space: Space
-        self.client: Client | None = None
-        self.keeps_loose_ends = False  # relations to what nobody has created yet come over too
-        self.origin = ""
-        self.tool = ""
-
-    def cancel(self) -> None:
-        self._cancelled.set()
-
-    def check(self) -> None:
-        """Raise Cancelled when the client no longer wants to know."""
-        if self._cancelled.is_set():
-            raise Cancelled("Cancelled; nothing was changed.")
-
-    def log(self, level: str, text: str) -> None:
-        """Say something to a client that listens to such things: debug, info, warning, error."""
-        if self.client is not None:
-            self.client.log(level, text)
-
-    def progress(self, done: int, total: int | None = None, message: str = "") -> None:
-        """Tell the client how far it is; raises Cancelled when it no longer wants to know."""
-        self.check()
-        if self._report is not None:
-            self._report(done, total, message)
-
-    def commit(self, planner: Callable[[Graph], Plan]) -> Any:
-        """Plan on the current graph and make it true, all of it or nothing."""
-        return self.space.commit(planner, self.origin, self.tool)
 
 
 def _planned(tool: Tool, values: tuple[Any, ...], graph: Graph) -> Plan:
@@ -207,11 +122,7 @@ class Space:
         self.patience: float = getattr(store, "patience", PATIENCE_SECONDS)  # with a store that others have locked
         self.is_ending = False  # nobody waits any more, and nothing new is written
         self.foreign = 0  # how often something was taken in that others wrote
-        self.used: Usage | None = None  # from the first search on; until then there is nothing to take note of
         self._keeps_usage = keeps_usage
-        self._was_searched = False
-        self.openings = Openings(time.monotonic, self._wake_settler)
-        self._query_log = query_log
         self.retention = retention
         self.model = model
         self._flags = flags
@@ -220,14 +131,21 @@ class Space:
         self._graph: Graph | None = None
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
-        self._settler: threading.Thread | None = None
-        self._unsettled = threading.Event()
-        self._closing = threading.Event()
-        self.last_write = 0.0
         self.history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
+        self._settler = Settler(store, self._nudge)
+        self.noting = self._settler.noting = Noting(
+            store,
+            wake=self._settler.wake,
+            wrote=self._settler.wrote,
+            are_kept=keeps_usage,
+            query_log=query_log,
+            has_history=self.history is not None,
+        )
         self._past_graphs: PastGraphs | None = None
         # Where the feed is kept, it also tells which requests were made.
         self._repeats = Repeats(self.history) if self.history is not None else None
+        self._looks_once = False
+        self._looked_at: Graph | None = None  # that it has been seen what others wrote, while one look is enough
         # Where a store can answer before its graph is there: what loads the graph meanwhile, and what it loaded.
         self._cold: ColdStore | None = cast("ColdStore", store) if hasattr(store, "view") else None
         self._loader: threading.Thread | None = None
@@ -267,7 +185,7 @@ class Space:
                 raise NotNow
             self.meaning.prepare()
             meaning = self.meaning
-            self._was_searched = True
+            self.noting.was_searched = True
             seeker = Seeker(self.reading, self.usage, origin, meaning.fresh, meaning.why_not, meaning.change)
             return tool.function(seeker, *values)
         return self._read_at_once(tool, values) if at_once else self._read(tool, values)
@@ -323,13 +241,28 @@ class Space:
         """The graph as `graph` has it, unless it must be loaded."""
         self.catch_up()
         graph = self._graph
+        if graph is not None and graph is self._looked_at:
+            return graph
         news = None if graph is None else self.store.news_since(graph)
         if graph is None or news is None:
             raise NotNow
         if news:
             self.foreign += 1
             graph.apply(news)
+        if self._looks_once:
+            self._looked_at = graph
         return graph
+
+    @contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Calls that had come before, and are made at once: one look at what others wrote is enough for all of them.
+
+        A look costs two or three system calls: of small calls over HTTP a quarter."""
+        self._looks_once = True
+        try:
+            yield
+        finally:
+            self._looks_once, self._looked_at = False, None
 
     def _view_for_now(self) -> View | None:
         """What answers while the graph is loaded behind, where that takes long enough to matter."""
@@ -366,7 +299,7 @@ class Space:
                 graph = self._graph = self._take_loaded() or self.store.load()
                 self._look_after(graph)
                 if self._cold is not None and self._cold.wants_snapshot():
-                    self._wake_settler()
+                    self._settler.wake()
             news = self.store.news_since(graph)
             if news is None:
                 self.foreign += 1
@@ -395,7 +328,7 @@ class Space:
     def look_around(self) -> int:
         """Take in what others wrote, if they did; `foreign` tells. For somebody who watches the store."""
         with self._lock:
-            if not self._closing.is_set():
+            if not self._settler.is_closing:
                 self.graph()
             return self.foreign
 
@@ -464,7 +397,7 @@ class Space:
             if entries:
                 # Committed. The graph takes it in when it is next asked, which is after the reply.
                 self._pending += entries
-                self._wrote()
+                self._settler.wrote()
             if not callable(plan.answer):
                 return plan.answer
             self.catch_up()
@@ -501,13 +434,6 @@ class Space:
         return [
             Entry(first + part, at, piece, who, tool, part, look(graph, piece)) for part, piece in enumerate(pieces)
         ]
-
-    def _note_endings(self, graph: Graph, changes: list[AnyChange]) -> None:
-        """Tell usage which entities are about to leave the graph: it knows them by name."""
-        if any(isinstance(change, EntityDeleted | EntityAbsorbed) for change in changes):
-            from mcp_memory.search.habits import endings_in
-
-            self.usage.ended(endings_in(changes, graph))
 
     # ── history ──────────────────────────────────────────────────────────────────────────────────
 
@@ -551,7 +477,7 @@ class Space:
                 count += 1
             history.set_floor(floor)
         self._graph = None
-        self._wrote()
+        self._settler.wrote()
         return count
 
     def catch_up(self) -> None:
@@ -570,86 +496,33 @@ class Space:
             return
         self._graph = None  # half applied it would be worse than none: the store knows
         for entry in entries:
-            self._note_endings(graph, entry.changes)
+            self.noting.note_endings(graph, entry.changes)
         graph.apply(entries)
         self._graph = graph
 
-    # ── quiet moments ────────────────────────────────────────────────────────────────────────────
+    # ── behind the replies ───────────────────────────────────────────────────────────────────────
 
-    def _wrote(self) -> None:
-        self.last_write = time.monotonic()
-        if not self._unsettled.is_set():
-            self._wake_settler()
+    @property
+    def last_write(self) -> float:
+        return self._settler.last_write
 
-    def _wake_settler(self) -> None:
-        self._unsettled.set()
-        if self._settler is None:
-            self._settler = threading.Thread(target=self._settle_in_quiet_moments, name="settler", daemon=True)
-            self._settler.start()
-
-    def _settle_in_quiet_moments(self) -> None:
-        nudged = 0.0
-        while not self._closing.is_set():
-            self._unsettled.wait()
-            latest = time.monotonic() + LONGEST_UNSETTLED
-            while (wait := min(self.last_write + QUIET_SECONDS, latest) - time.monotonic()) > 0:
-                if self._closing.wait(wait) or self.store.behind() > MOST_BEHIND or self._has_many_notes():
-                    break
-            self._unsettled.clear()
-            if self.last_write > nudged:
-                nudged = self.last_write
-                self.meaning.nudge()
-                if self.caretaker is not None:
-                    self.caretaker.nudge()
-            try:
-                self.store.settle()
-                self._settle_usage()
-            except StoreFault as fault:
-                # Derived data only; the feed holds everything. The next write or the next open tries again.
-                log.warning("projections wait: %s", fault)
-            except Exception:
-                log.exception("projections failed; mcp-memory doctor can rebuild them")
+    def _nudge(self) -> None:
+        """Something was written, and now it is quiet."""
+        self.meaning.nudge()
+        if self.caretaker is not None:
+            self.caretaker.nudge()
 
     def settle(self) -> None:
         """Bring the projections up to the feed now, and write the notes about usage."""
         self.graph()
         self.store.settle()
-        self._settle_usage()
+        self.noting.write()
 
     @property
     def usage(self) -> Usage:
         """What was served and used. Made at the first search; nobody else needs it."""
         with self._lock:
-            if self.used is None:
-                from mcp_memory.search.usage import Usage
-                from mcp_memory.stores.usage import usage_of
-
-                kept, most = usage_of(self.store), self._query_log
-                self.used = Usage(kept, time.time, self._wrote, is_kept=self._keeps_usage, most_events=most)
-            return self.used
-
-    def saw(self, tool: Tool, values: tuple[Any, ...], origin: str) -> None:
-        """A tool was called and succeeded. What it opened is in use; where a search served it, for the ranking too."""
-        names = used_by(tool, values)
-        if names and self.used is not None:
-            names = self.used.used(names, origin)
-        # What is changed is dated already. Beside a file of another format nothing is begun by opening: a search may.
-        has_place = self._keeps_usage and (self.history is not None or self._was_searched)
-        if names and has_place and tool.name not in DATED:
-            self.openings.note(names)
-
-    def _settle_usage(self) -> None:
-        """Without our lock, which whoever waits for the settler may hold."""
-        opened = self.openings.take()
-        if opened:
-            from mcp_memory.stores.usage import usage_of
-
-            try:
-                (self.used or usage_of(self.store)).opened(opened, time.time())
-            except MemoryFault as fault:
-                log.debug("what was opened is not written down: %s", fault)
-        if self.used is not None:
-            self.used.settle()
+            return self.noting.usage
 
     @property
     def vectors(self) -> Vectors | None:
@@ -691,9 +564,6 @@ class Space:
             from mcp_memory.caretaker import LOOK_SECONDS, MOST_WAITED_FOR
 
             self.caretaker.hurry(LOOK_SECONDS if is_ready(self) else 0, MOST_WAITED_FOR)
-
-    def _has_many_notes(self) -> bool:
-        return self.used is not None and self.used.is_full
 
     def compact(self, progress: Callable[[int, int | None], None] | None = None) -> Dropped | None:
         """Give back the space that no fact needs any more, and what the history need not keep: the answer.
@@ -751,18 +621,15 @@ class Space:
         self.meaning.close()  # without our lock, which its worker may be waiting for
         with self._lock:
             self.catch_up()
-            self._closing.set()
-            self._unsettled.set()
+            self._settler.stop()
             if self._cold is not None:
                 self._cold.leave_off()
             self._take_loaded()
-            settler, self._settler = self._settler, None
             until = time.monotonic() + seconds
-            if settler is not None:
-                settler.join(seconds)
+            self._settler.join(seconds)
             try:
                 self.store.settle(max(until - time.monotonic(), 0))
-                self._settle_usage()
+                self.noting.write()
             except StoreFault as fault:
                 log.warning("projections wait for the next start: %s", fault)
             self.store.close()

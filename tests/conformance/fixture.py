@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from mcp_memory.desk import Blocks, Desk
+from mcp_memory.errand import Errand
 from mcp_memory.facts import Limits
 from mcp_memory.graph import Graph
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.tools.registry import Tool
 from mcp_memory.wire import Offer
 from mcp_memory.wire.asking import Dialogue, Question

@@ -9,7 +9,8 @@ import apsw
 import pytest
 
 from mcp_memory.assembly import open_space
-from mcp_memory.space import Cancelled, Errand, Space
+from mcp_memory.errand import Cancelled, Errand
+from mcp_memory.space import Space
 from mcp_memory.stores.journal import mcpmem
 from mcp_memory.tools.registry import REGISTRY
 from tests.conftest import Caller, link, person

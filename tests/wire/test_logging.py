@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from mcp_memory.assembly import open_space
-from mcp_memory.space import Space, Turns
+from mcp_memory.errand import Turns
+from mcp_memory.space import Space
 from mcp_memory.stores.store import Retention
 from mcp_memory.tools import exchange
 from mcp_memory.tools.catalog import catalog

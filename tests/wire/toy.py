@@ -18,9 +18,10 @@ from typing import Any
 
 from mcp_memory.changes import EntityCreated, Entry, Plan
 from mcp_memory.desk import Desk, Said
+from mcp_memory.errand import Errand
 from mcp_memory.facts import BadInput, Limits
 from mcp_memory.graph import Graph
-from mcp_memory.space import Errand, Space
+from mcp_memory.space import Space
 from mcp_memory.stores.store import Finding
 from mcp_memory.tools.registry import Tool
 from mcp_memory.wire import Offer, Session

@@ -13,10 +13,10 @@ import msgspec
 from mcp_memory import drawing
 from mcp_memory.changes import Plan
 from mcp_memory.desk import Pieces, Said
+from mcp_memory.errand import Errand
 from mcp_memory.facts import ACTIVE, BadInput, MemoryFault, check_name
 from mcp_memory.graph import Graph
 from mcp_memory.paths import confined
-from mcp_memory.space import Errand
 from mcp_memory.stores.formats import format_of
 from mcp_memory.stores.lines import NUL, mended
 from mcp_memory.tools.drafting import Draft

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from mcp_memory.space import Errand, Space
+from mcp_memory.errand import Errand
+from mcp_memory.space import Space
 from mcp_memory.tools.registry import tool
 
 # The file itself, and what SQLite has not carried over into it yet.

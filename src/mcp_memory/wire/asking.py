@@ -17,8 +17,8 @@ from mcp_memory.facts import Interruption, MemoryFault
 from mcp_memory.wire.jsonrpc import INVALID_PARAMS, Fault, Message, encode, params_of, value_of
 
 if TYPE_CHECKING:
+    from mcp_memory.errand import Errand
     from mcp_memory.losses import Losses
-    from mcp_memory.space import Errand
     from mcp_memory.wire.eras import Era
     from mcp_memory.wire.session import Session
 

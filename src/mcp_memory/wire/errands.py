@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from mcp_memory.asides import heard_by
+from mcp_memory.errand import Cancelled, Errand
 from mcp_memory.facts import MemoryFault
 from mcp_memory.losses import Unconfirmed
 from mcp_memory.pace import STEPS_BETWEEN_LOOKS, Pace, at
-from mcp_memory.space import Cancelled, Errand
 from mcp_memory.wire.asking import confirm
 from mcp_memory.wire.eras import SINCE
 from mcp_memory.wire.jsonrpc import ID_STARTS, INTERNAL_ERROR, Fault, Message, encode, key_of, notification
