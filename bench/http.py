@@ -3,7 +3,8 @@
 Ours reads an entity of a memory with two thousand; theirs has one tool that answers a dictionary of the same
 size from a table. Both speak the stateless revision and answer in JSON. The two take turns, round by round, so
 that what else happens on the machine happens to both; p50 is the best round's, calls a second the best round's.
-FastMCP is installed by pip into an environment of its own, in the folder that git ignores."""
+Both are measured when they have nothing to do behind their replies: ours embeds and compares two thousand entities
+first. FastMCP is installed by pip into an environment of its own, in the folder that git ignores."""
 
 from __future__ import annotations
 
@@ -31,6 +32,8 @@ if __name__ == "http":
     import http  # noqa: F401
 
     sys.path[:] = places
+
+from stdio import until_idle
 
 ROOT = Path(__file__).resolve().parent.parent
 FASTMCP = "fastmcp==4.1.2"
@@ -79,10 +82,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(*command: str | Path, **environment: str) -> Iterator[None]:
+def running(*command: str | Path, **environment: str) -> Iterator[int]:
+    """A server; its process."""
     process = subprocess.Popen([*map(str, command)], env={**os.environ, **environment}, stderr=subprocess.DEVNULL)
     try:
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait(20)
@@ -198,12 +202,13 @@ def main() -> int:
         settings.write_text("", encoding="utf-8")
         ours = (sys.executable, "-m", "mcp_memory", "-f", Path(folder, "memory.db"), "--transport", "http")
         with (
-            running(*ours, "--bind", f"127.0.0.1:{our_port}", "--settings", settings, *sys.argv[1:]),
+            running(*ours, "--bind", f"127.0.0.1:{our_port}", "--settings", settings, *sys.argv[1:]) as our_process,
             running(peer_python(), script, str(their_port)),
         ):
             reachable(our_port)
             reachable(their_port)
             fill(our_port)
+            until_idle(our_process)
             contenders = {
                 "ours": (our_port, request("open_nodes", {"names": ["person 7"]})),
                 FASTMCP: (their_port, request("get", {"name": "person 7"})),

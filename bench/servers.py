@@ -69,6 +69,7 @@ def main() -> int:
         script, settings = folder / "application.py", folder / "settings.toml"
         script.write_text(APPLICATION, encoding="utf-8")
         settings.write_text("", encoding="utf-8")
+        processes = []
         ports = {kind: HTTP["free_port"]() for kind in ("ours", "bare ASGI, uvicorn", "Starlette, uvicorn")}
         for kind, port in ports.items():
             file = folder / f"{kind.partition(' ')[0].strip(',')}.db"
@@ -78,12 +79,14 @@ def main() -> int:
                 command = (sys.executable, "-m", "mcp_memory", "-f", file, *more)
             else:
                 command = (sys.executable, script, file, str(port), kind.partition(" ")[0])
-            stack.enter_context(HTTP["running"](*command))
+            processes.append(stack.enter_context(HTTP["running"](*command)))
         waits: dict[str, list[float]] = {kind: [] for kind in ports}
         rates: dict[str, list[float]] = {kind: [] for kind in ports}
         for port in ports.values():
             HTTP["reachable"](port)
             HTTP["fill"](port)
+        for process in processes:
+            HTTP["until_idle"](process)
         for _ in range(ROUNDS):
             for kind, port in ports.items():
                 waits[kind].append(HTTP["one_by_one"](port, data))

@@ -6,8 +6,7 @@ named for the thread; it decides what its client wants to hear."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 Listener = Callable[[str, str], None]
 
@@ -21,11 +20,16 @@ def say(level: str, text: str) -> None:
         listener(level, text)
 
 
-@contextmanager
-def heard_by(listener: Listener) -> Iterator[None]:
+class heard_by:
     """Until this is left, what is said in this thread is for this listener."""
-    _here.listener = listener
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_listener",)
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def __enter__(self) -> None:
+        _here.listener = self._listener
+
+    def __exit__(self, *_: object) -> None:
         _here.listener = None

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from math import inf
 from typing import NoReturn
 
@@ -92,14 +91,21 @@ def pause(seconds: float, waited: float) -> bool:
     return True
 
 
-@contextmanager
-def at(pace: Pace) -> Iterator[None]:
-    before = here()
-    _here.pace = pace
-    try:
-        yield
-    finally:
-        _here.pace = before
+class at:
+    """Until this is left, it is the pace of this thread."""
+
+    # A class: a generator's context costs a microsecond more, and a brisk call has twenty.
+    __slots__ = ("_before", "_pace")
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    def __enter__(self) -> None:
+        self._before = here()
+        _here.pace = self._pace
+
+    def __exit__(self, *_: object) -> None:
+        _here.pace = self._before
 
 
 def brisk() -> Pace:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from mcp_memory.assembly import open_space
 from tests.conftest import Caller, person
 from tests.peers import Peer
 from tests.wire.network import SETTINGS, Line, Web, call, real, request, running
+from tests.wire.toy import META
 
 UPDATED = "notifications/resources/updated"
 ADA = "memory://entity/Ada"
@@ -69,3 +72,44 @@ def test_over_tcp(file: Path, elsewhere: Caller) -> None:
         elsewhere("delete_entities", entityNames=["Ada"])
 
         assert line.receive() == {"jsonrpc": "2.0", "method": UPDATED, "params": {"uri": ADA}}
+
+
+@pytest.mark.parametrize("transport", ["http", "tcp"])
+def test_of_many_who_ask_at_once_everybody_is_told_what_was_written_before(
+    transport: str, file: Path, elsewhere: Caller
+) -> None:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(running(real(file, transport)))
+        clients = [stack.enter_context(Line(server)) for _ in range(12)]
+        for number in range(40):
+            fact = f"fact {number}"
+            elsewhere("add_observations", name="Ada", observations=[fact])
+            asking = call(number, "get_entity", name="Ada")
+            for client in clients:
+                client.socket.sendall(posted(asking) if transport == "http" else asking + b"\n")
+            for client in clients:
+                assert fact in told(client, transport), number
+
+
+def posted(body: bytes) -> bytes:
+    """A stateless request, as bytes."""
+    message = json.loads(body)
+    message["params"]["_meta"] = META
+    body = json.dumps(message).encode()
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"
+        "Mcp-Method: tools/call\r\nMcp-Name: get_entity\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def told(client: Line, transport: str) -> str:
+    """The next answer."""
+    if transport == "tcp":
+        return str(client.receive())
+    size = 0
+    while (line := client.answers.readline()) != b"\r\n":
+        name, _, value = line.partition(b":")
+        size = int(value) if name == b"content-length" else size
+    return client.answers.read(size).decode()

@@ -46,4 +46,4 @@ def used_by(tool: Any, values: tuple[Any, ...]) -> list[str]:
     names_in = USES.get(tool.name)
     if names_in is None:
         return []
-    return names_in({name: value for (name, _, _), value in zip(tool.parameters, values, strict=True)})
+    return names_in(dict(zip(tool.names, values, strict=True)))

@@ -6,6 +6,7 @@ import: a decoder is built at the first call of its tool, schemas when somebody 
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -24,7 +25,7 @@ Check = Callable[[Limits, Any], None]
 
 # How callers spell the moment they ask about, whatever the other arguments of a tool look like.
 MOMENT_NAMES = (AS_OF, "asOf")
-MOMENT_KEYS = tuple(f'"{name}"'.encode() for name in MOMENT_NAMES)
+NAMES_A_MOMENT = re.compile("|".join(f'"{name}"' for name in MOMENT_NAMES).encode()).search
 CANNOT_LOOK_BACK = (
     "{name} knows the memory only as it is now. Leave as_of out, or ask search_nodes, open_nodes or read_graph, which "
     "look back."
@@ -118,6 +119,11 @@ class Tool:
         return found[::-1]
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the function calls its arguments."""
+        return tuple(name for name, _, _ in self.parameters)
+
+    @cached_property
     def wire_parameters(self) -> list[tuple[str, Any, Any]]:
         """The parameters, and the one that every tool about the past has."""
         return [*self.parameters, (AS_OF, str, "")] if self.has_past else self.parameters
@@ -149,13 +155,12 @@ class Tool:
 
     @cached_property
     def _values(self) -> Callable[[Any], tuple[Any, ...]]:
-        names = [name for name, _, _ in self.parameters]
-        if not names:
+        if not self.names:
             return lambda _: ()
-        if len(names) == 1:
-            only = attrgetter(names[0])
+        if len(self.names) == 1:
+            only = attrgetter(self.names[0])
             return lambda arguments: (only(arguments),)
-        return attrgetter(*names)
+        return attrgetter(*self.names)
 
     @cached_property
     def _checks(self) -> list[tuple[int, Check]]:
@@ -168,7 +173,7 @@ class Tool:
 
     def decode(self, arguments: bytes | msgspec.Raw, limits: Limits) -> tuple[Any, ...]:
         """The arguments as values for the function, every limit checked; BadInput says what is wrong."""
-        if self._spellings and any(key in bytes(arguments) for key in self._spellings):
+        if self._misspelt is not None and self._misspelt(arguments):
             arguments = self._as_listed(arguments)
         try:
             decoded = self._decoder(arguments)
@@ -178,7 +183,7 @@ class Tool:
         for index, check in self._checks:
             check(limits, values[index])
         moment = decoded.as_of if self.has_past else ""
-        if not moment and not self.writes and any(key in bytes(arguments) for key in MOMENT_KEYS):
+        if not moment and not self.writes and NAMES_A_MOMENT(arguments):
             moment = self._moment(arguments)
         return AsOf.of(values, moment) if moment else values
 
@@ -189,6 +194,11 @@ class Tool:
         listed = {} if self.family == "official" else {self.wire_name(name): name for name, _, _ in self.parameters}
         others = ((name.rstrip("_") if self.camel else in_camels(name), wire) for wire, name in listed.items())
         return {f'"{other}"'.encode(): (other, wire) for other, wire in others if other != wire and other not in listed}
+
+    @cached_property
+    def _misspelt(self) -> Callable[[bytes | msgspec.Raw], Any] | None:
+        """Finds one of those spellings in arguments, in one pass."""
+        return re.compile(b"|".join(map(re.escape, self._spellings))).search if self._spellings else None
 
     def _as_listed(self, arguments: bytes | msgspec.Raw) -> bytes | msgspec.Raw:
         """The same arguments by the names in the schema."""

@@ -177,20 +177,21 @@ class Connection(asyncio.Protocol):
             self._room.set()
 
     def go_on_soon(self) -> None:
-        """Let the others have a turn first."""
+        """In the loop's next turn, when what others have sent is read too."""
         if not self._will_go_on:
             self._will_go_on = True
-            self.loop.call_soon(self._go_on_now)
+            self.service.turn(self)
 
-    def _go_on_now(self) -> None:
+    def take_turn(self) -> None:
         self._will_go_on = False
         if not self.is_gone:
             self.go_on()
 
     def hold(self, size: int) -> bool:
         """So much of a message has come and waits for the rest. Is there room for it among those of all?"""
-        self.service.held += size - self._held
-        self._held = size
+        if size != self._held:
+            self.service.held += size - self._held
+            self._held = size
         return self.service.held <= MOST_HELD
 
     def read_if(self, wanted: bool) -> None:

@@ -167,7 +167,7 @@ class HttpConnection(Connection):
         if self._coming is not None and self._coming.refusal is not None:
             self._break_off(self._coming.refusal)
             return
-        self.go_on()
+        self.go_on_soon()
 
     def _feed(self, data: bytes) -> None:
         try:
@@ -194,7 +194,7 @@ class HttpConnection(Connection):
     def on_url(self, part: bytes) -> None:
         if self._coming is not None and not self._body_only:
             self._coming.target += part
-            self._measure_head(len(part))
+            self._coming.size += len(part)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         request = self._coming
@@ -204,17 +204,13 @@ class HttpConnection(Connection):
         if request.header_count > MOST_HEADERS:
             request.refusal = TOO_MANY_HEADERS
             raise ValueError(TOO_MANY_HEADERS)
+        request.size += len(name) + len(value)
+        if request.size > MOST_OF_A_HEAD:
+            request.refusal = TOO_LONG_A_HEAD
+            raise ValueError(TOO_LONG_A_HEAD)
         name, value = name.lower(), value.strip(b" \t")
         headers = request.headers
         headers[name] = headers[name] + b", " + value if name in headers else value
-        self._measure_head(len(name) + len(value))
-
-    def _measure_head(self, size: int) -> None:
-        assert self._coming is not None
-        self._coming.size += size
-        if self._coming.size > MOST_OF_A_HEAD:
-            self._coming.refusal = TOO_LONG_A_HEAD
-            raise ValueError(TOO_LONG_A_HEAD)
 
     def on_headers_complete(self) -> None:
         request = self._coming
@@ -264,9 +260,9 @@ class HttpConnection(Connection):
         if self._rest:
             self._send_on()
         self._is_going_on = True
-        until = self.loop.time() + SLICE_SECONDS
+        until = 0.0  # one request has all the time it needs
         while self._waiting and self._answering is None and not (self.is_clogged or self.is_lingering or self.is_gone):
-            if self.loop.time() > until:
+            if until and self.loop.time() > until:
                 self.go_on_soon()
                 break
             request = self._answering = self._waiting.popleft()
@@ -275,6 +271,8 @@ class HttpConnection(Connection):
                 self.endpoint.gate.refuse(request.refusal, request, self)
             else:
                 self.endpoint.answer(request, self)
+            if self._waiting and not until:
+                until = self.loop.time() + SLICE_SECONDS
         self._is_going_on = False
         if self.client_has_ended and not self.is_at_work:
             self.transport.close()

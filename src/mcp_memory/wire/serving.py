@@ -89,6 +89,7 @@ class Service:
         self._will_tell = False
         self.began = self.loop.time()
         self.is_prepared = False  # the graph has been asked for, and there was an answer
+        self._turns: list[Connection] = []  # those that go on in the loop's next turn
         offer.listeners.append(self._wrote)
         offer.desk.watch = self._called
 
@@ -136,6 +137,23 @@ class Service:
             self.connections.discard(connection)
             self._turned_away -= connection.is_turned_away
         self.hearers.discard(connection)
+
+    def turn(self, connection: Connection) -> None:
+        """Have it go on in the loop's next turn."""
+        if not self._turns:
+            self.loop.call_soon(self._take_turns)
+        self._turns.append(connection)
+
+    def _take_turns(self) -> None:
+        """Whatever is answered now has come before: one look at what other processes wrote is enough for all of it."""
+        turns, self._turns = self._turns, []
+        with self.offer.desk.space.one_look():
+            for connection in turns:
+                try:
+                    connection.take_turn()
+                except Exception:
+                    log.exception("a connection failed, and is closed")
+                    connection.transport.abort()
 
     def tick(self) -> None:
         """Once a second: the date of answers, and what has taken too long."""

@@ -7,6 +7,7 @@ that would have to wait for another program's lock and, where many clients share
 from __future__ import annotations
 
 import os
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -62,10 +63,22 @@ class Peer:
     """What is known of the client of a conversation; all its forks share it."""
 
     def __init__(self, offer: Offer) -> None:
-        self.interest = Interest(offer)  # what it subscribed to after a handshake
+        self._offer = offer
         self.capabilities: Any = {}
         self.log_level = ""  # as it was set; nothing until then
         self.asked = Asked()  # what it has not answered yet
+
+    # Made when somebody wants them: over HTTP there is a peer for every stateless request.
+
+    @cached_property
+    def number(self) -> str:
+        """Tells this conversation from others of the same client."""
+        return os.urandom(6).hex()
+
+    @cached_property
+    def interest(self) -> Interest:
+        """What it subscribed to after a handshake."""
+        return Interest(self._offer)
 
 
 class Session:
@@ -81,9 +94,7 @@ class Session:
         self.shown = max(level, shown)
         self.transport = transport
         self.at_once = at_once
-        self.client: object = self  # whose conversation it is: its forks share this
         self.era: Era = offer.eras[NEWEST_HANDSHAKE]
-        self.number = os.urandom(6).hex()  # tells it from other conversations of the same client; forks share it
         self.origin = transport  # who asks, for the history
         self.peer = Peer(offer)
         self.streams: dict[Any, Interest] = {}  # open `listen`s
@@ -120,8 +131,7 @@ class Session:
     def fork(self) -> Session:
         """Another line of conversation with the same client: same revision, same name, an order of its own."""
         fork = Session(self.offer, self.transport, at_once=self.at_once, level=self.level, shown=self.shown)
-        fork.client, fork.era, fork.origin = self.client, self.era, self.origin
-        fork.number = self.number
+        fork.era, fork.origin = self.era, self.origin
         fork.peer, fork.shook_hands = self.peer, self.shook_hands
         return fork
 
@@ -265,7 +275,7 @@ class Session:
         self.peer.capabilities = capabilities
         self.peer.interest = Interest(self.offer, lists=() if self.offer.official else LISTS)
         name = self._named(client)
-        self.origin = Origin(name, f"{name} #{self.number}")
+        self.origin = Origin(name, f"{name} #{self.peer.number}")
         self.shook_hands = True
 
     def sender(self, meta: Meta) -> str:

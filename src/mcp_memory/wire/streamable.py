@@ -6,6 +6,7 @@ stateless, where every request says everything. An answer is JSON, unless notice
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mcp_memory.wire.callers import ANYBODY, Caller
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 PATHS = frozenset({b"/mcp", b"/mcp/"})
 METHODS = b"POST, GET, DELETE"
+STATELESS = frozenset(version.encode() for version in STATELESS_ERAS)
+PLAIN = frozenset((b"", b"identity"))  # how a body may be encoded
 SESSION_ID = b"mcp-session-id"
 MOST_CLIENTS = 1024
 MOST_OF_ONE_CALLER = 256
@@ -101,8 +104,7 @@ class Endpoint:
         return self._check_post(request) if request.method == b"POST" else self._check_other(request)
 
     def _check_post(self, request: Request) -> Reply | None:
-        kind = request.header(b"content-type").partition(b";")[0].strip().lower()
-        if kind != b"application/json" or request.header(b"content-encoding") not in (b"", b"identity"):
+        if not is_json(request.header(b"content-type")) or request.header(b"content-encoding") not in PLAIN:
             return NOT_JSON
         return None if any(accepted(request)) else NOT_ACCEPTED
 
@@ -114,7 +116,7 @@ class Endpoint:
         return NO_STREAM if request.method == b"GET" and not accepted(request)[1] else None
 
     def _is_stateless(self, request: Request) -> bool:
-        return not self.offer.official and version_of(request) in STATELESS_ERAS
+        return not self.offer.official and request.header(b"mcp-protocol-version") in STATELESS
 
     # ── requests ─────────────────────────────────────────────────────────────────────────────────
 
@@ -330,13 +332,26 @@ def version_of(request: Request) -> str:
 
 def accepted(request: Request) -> tuple[bool, bool]:
     """Does the client take JSON, and does it take events? One that does not say takes anything."""
-    accept = request.header(b"accept").lower()
+    return _taken(request.header(b"accept"))
+
+
+# A client says the same with every request; what it says may be long.
+
+
+@lru_cache(256)
+def _taken(accept: bytes) -> tuple[bool, bool]:
+    accept = accept.lower()
     if not accept or b"*/*" in accept:
         return True, True
     return (
         b"application/json" in accept or b"application/*" in accept,
         b"text/event-stream" in accept or b"text/*" in accept,
     )
+
+
+@lru_cache(256)
+def is_json(content_type: bytes) -> bool:
+    return content_type.partition(b";")[0].strip().lower() == b"application/json"
 
 
 def message_in(body: bytes) -> Message | None:

@@ -70,7 +70,7 @@ class TcpConnection(Connection):
             elif not self.hold(kept):
                 self._part(FULL, "Too many large lines at a time. Try again in a moment.", {"retryable": True})
                 return
-            self.go_on()
+            self.go_on_soon()
 
     def _after_token(self, data: bytes) -> bytes:
         """What follows the token, once it has come and is right."""
