@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from fixtures import WORDS
-from stdio import HELLO, Contender, Server, request
+from stdio import HELLO, Contender, Server, request, until_idle
 
 from mcp_memory.search.matrix import Matrix
 
@@ -242,7 +242,7 @@ def processor_time() -> float:
 def until_embedded(server: Server, file: str, texts: Sequence[str]) -> None:
     call(server, "search_semantic", {"query": "anything"})
     until_kept(file, len(set(texts)))
-    time.sleep(1.0)  # what is left are the texts of entities
+    until_idle(server.process.pid)  # what is left are the texts of entities, and comparing
 
 
 # ── a search ─────────────────────────────────────────────────────────────────────────────────────

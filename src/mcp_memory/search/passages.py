@@ -188,6 +188,7 @@ class Passages:
         self.bare = np.flatnonzero(self.ids == 0)
         self.bare_seats = Seats(ENTITY, self.owners[self.slot[self.bare]])
         self._dampening: tuple[float, Array] = (0.0, None)
+        self._scratch = np.zeros(total, np.float32)  # for one question at a time, which leaves it as it was
         del self._said, self._said_at, self._titles, self._titled, self._known
 
     def _joined(self, is_short: Array, distance: int) -> Array:
@@ -246,12 +247,17 @@ class Passages:
             counts /= dampening
             scores += counts
             return
+        worth = np.float32(rarity * (K1 + 1))
+        if not self.joins and not len(slots):  # then a row is touched once
+            scores[rows] += worth * often / (often + dampening[rows])
+            return
         touched, added = self._touched(rows, often, slots)
-        counts = np.zeros(len(self), np.float32)
+        counts = self._scratch
         np.add.at(counts, touched, added)
         here = counts[touched]
+        counts[touched] = 0
         # A row may be touched more than once: it gets the same value each time.
-        scores[touched] = scores[touched] + (rarity * (K1 + 1)) * here / (here + dampening[touched])
+        scores[touched] = scores[touched] + worth * here / (here + dampening[touched])
 
     def _counted(self, rows: Array, often: Array, slots: Array) -> Array:
         own = np.zeros(len(self), np.float32)

@@ -64,7 +64,7 @@ def answer(seeker: Seeker, query: str, limit: int, filters: Filters, max_tokens:
         folded = fold(query)
         ends = found[0].score if found else 1.0
         candidates = [_candidate(graph, one, ends, place, folded) for place, one in enumerate(found, 1)]
-    ranked = usage.rank(query, candidates, limit)[:limit]
+        ranked = usage.rank(query, candidates, limit)[:limit]
     by_id = {one.entity.id: one for one in found}
     results = within(max_tokens, (_result(row, by_id[row.candidate.entity_id]) for row in ranked))
     usage.served(query, ranked[: len(results)], limit=limit, origin=seeker.origin, began=began)

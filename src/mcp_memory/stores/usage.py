@@ -41,6 +41,9 @@ class Place(Protocol):
     def writing(self) -> AbstractContextManager[apsw.Connection]:
         """A connection inside a transaction, committed at the end."""
 
+    def metadata(self) -> dict[str, str]:
+        """What stands in db_metadata now, without waiting for whoever writes. For who holds the space."""
+
     def bring(self, connection: apsw.Connection, names: Sequence[str]) -> None:
         """Let it know the entities of these names, if they exist."""
 
@@ -69,8 +72,7 @@ class KeptUsage:
             return {} if connection is None else usage.shown(connection)
 
     def constants(self) -> dict[str, str]:
-        with self._place.reading() as connection:
-            return {} if connection is None else usage.metadata(connection)
+        return self._place.metadata()
 
     def opened(self, counts: Mapping[str, int], at: float) -> None:
         is_same = self.is_same()

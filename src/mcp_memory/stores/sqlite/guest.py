@@ -50,6 +50,14 @@ class Guest:
                 if file.read_only:
                     connection.close()
 
+    def metadata(self) -> dict[str, str]:
+        """What stands in db_metadata now. The settler holds the file's lock for milliseconds after every search, so
+        this asks the connection for calls, which whoever holds the space has to itself."""
+        from mcp_memory.stores.sqlite.usage import metadata
+
+        with plain_words(self._file.path):
+            return metadata(self._file.ready())
+
     @contextmanager
     def writing(self) -> Iterator[apsw.Connection]:
         """A connection inside a transaction, committed at the end."""

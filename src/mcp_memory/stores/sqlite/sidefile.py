@@ -38,6 +38,7 @@ class SideFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._metadata: tuple[object, dict[str, str]] = (None, {})  # and when it was read
 
     @property
     def wants_endings(self) -> bool:
@@ -50,6 +51,16 @@ class SideFile:
         except OSError:
             return None
         return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def metadata(self) -> dict[str, str]:
+        """What stands in db_metadata now: read again when somebody wrote."""
+        from mcp_memory.stores.sqlite.usage import metadata
+
+        mark = self.mark()
+        if mark != self._metadata[0]:
+            with self.reading() as connection:
+                self._metadata = (mark, {} if connection is None else metadata(connection))
+        return self._metadata[1]
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection | None]:
