@@ -168,8 +168,8 @@ def test_a_fresh_vector_is_told_about(pets: Caller, space: Space) -> None:
     assert told == [observation(space, "Learns to swim")]
 
 
-def random_rows(count: int, dimension: int = 64) -> Any:
-    rows = np.random.default_rng(1).normal(size=(count, dimension)).astype(np.float32)
+def random_rows(count: int, dimension: int = 64, seed: int = 1) -> Any:
+    rows = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -598,6 +598,24 @@ def test_in_a_very_large_matrix_the_signs_pass_over_nothing_that_matters(monkeyp
         exact = set((np.argsort(-(rows @ query))[:10] + 1).tolist())
         found += len(exact & {ident for ident, _ in matrix.nearest(query, 10)})
     assert found >= 0.998 * 400
+
+
+def test_where_everything_is_far_away_the_signs_are_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two thousand directions none is near the query's: which are the nearest, their signs do not tell."""
+    rows, queries = random_rows(12_000, 128, seed=1), random_rows(40, 128, seed=2)
+    matrix = Matrix(128)
+    matrix.put(range(1, len(rows) + 1), rows)
+    monkeypatch.setattr("mcp_memory.search.matrix.MANY_ROWS", 10_000)
+    monkeypatch.setattr("mcp_memory.search.matrix.PROMISING", 2000)
+    exact = [set((np.argsort(-(rows @ query))[:10] + 1).tolist()) for query in queries]
+
+    def found() -> int:
+        nearest = [{ident for ident, _ in matrix.nearest(query, 10)} for query in queries]
+        return sum(len(one & other) for one, other in zip(exact, nearest, strict=True))
+
+    assert found() >= 0.998 * 400
+    monkeypatch.setattr("mcp_memory.search.matrix.SURE", -100.0)
+    assert found() < 0.98 * 400
 
 
 @pytest.mark.parametrize("ident", [1, 300, 1 << 29])

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from math import acos, pi, sqrt
 from typing import Any, NamedTuple
 
-from mcp_memory.embedding.numerics import Floats, numpy, scanner
+from mcp_memory.embedding.numerics import Floats, highest, numpy, scanner
 
 # What a scan finds is scored again exactly, so many times what was asked for: a byte a number misplaces
 # near-equals only.
@@ -20,6 +21,7 @@ SPARE, FEWEST = 5, 50
 NEAR_BEST = 0.02
 # From so many rows on, signs are compared first, and so many rows are then scanned. Signs cost an eighth.
 MANY_ROWS, PROMISING = 300_000, 8000
+SURE = 3.0  # standard deviations
 FIRST_ROOM = 256
 NOBODY = 0  # the id of a row that holds nothing any more; real ids start at 1
 # Ids below this have a place in a table; it costs memory only where ids are.
@@ -238,7 +240,7 @@ class Matrix:
         scores *= scale
         best = np.flatnonzero(scores >= scores.max(initial=-1.0) - np.float32(NEAR_BEST))
         if len(best) > FEWEST:
-            best = best[_best(scores[best], FEWEST)]
+            best = best[highest(scores[best], FEWEST)]
         scores[best] = self.vectors(best) @ query.reshape(-1)
         return scores
 
@@ -249,25 +251,35 @@ class Matrix:
         most = min(most, len(self))
         if most <= 0:
             return []
-        some = min(max(most * SPARE, FEWEST), len(self))
-        rows = self._promising(query, some)
+        rows = self._promising(query, most)
         exact = self.vectors(rows) @ query
         order = np.lexsort((self._ids.get(rows), -exact))[:most]
         return list(zip(self._ids.get(rows[order]).tolist(), exact[order].tolist(), strict=True))
 
-    def _promising(self, query: Floats, some: int) -> Array:
-        """The rows that score best by their bytes."""
-        if len(self) < MANY_ROWS or self.dimension % 64 or some * 20 > PROMISING:
-            scores = self.scores(query)
-            scores[self.ids == NOBODY] = -2.0
-            return _best(scores, some)
-        rows = self._of_like_signs(query)
-        whole, scale = _in_bytes(query)
-        scores = scanner()(whole, self._bytes.get(rows)) * self._scales.get(rows) * scale
-        scores[self._ids.get(rows) == NOBODY] = -2.0
-        return rows[_best(scores, some)]
+    def _promising(self, query: Floats, most: int) -> Array:
+        """The rows that score best by their bytes, more than so many."""
+        some = min(max(most * SPARE, FEWEST), len(self))
+        if len(self) >= MANY_ROWS and self.dimension % 64 == 0 and some * 20 <= PROMISING:
+            rows, cut = self._of_like_signs(query)
+            whole, scale = _in_bytes(query)
+            scores = scanner()(whole, self._bytes.get(rows)) * self._scales.get(rows) * scale
+            scores[self._ids.get(rows) == NOBODY] = -2.0
+            best = highest(scores, some)
+            if self._tells_enough(cut, float(numpy().sort(scores[best])[-most])):
+                return rows[best]
+        scores = self.scores(query)
+        scores[self.ids == NOBODY] = -2.0
+        return highest(scores, some)
 
-    def _of_like_signs(self, query: Floats) -> Array:
+    def _tells_enough(self, cut: int, cosine: float) -> bool:
+        """Has every row of such a cosine fewer unlike signs than this? Of two directions each number tells by its sign
+        with the chance of their angle on which side they are, as a coin does. Among rows that are all far away it
+        does not tell: the nearest of those are found by looking at all."""
+        expected = self.dimension * acos(max(-1.0, min(cosine, 1.0))) / pi
+        return expected + SURE * sqrt(self.dimension) / 2 <= cut
+
+    def _of_like_signs(self, query: Floats) -> tuple[Array, int]:
+        """The rows that have the fewest signs unlike the query's, and so many unlike ones they have at most."""
         np = numpy()
         if self._signs is None:
             self._signs = self._all_signs()
@@ -275,7 +287,8 @@ class Matrix:
         for column, sign in zip(self._signs, _signs_of(query[None])[:, 0], strict=True):
             unlike += np.bitwise_count(column[: self._used] ^ sign)
         often = np.bincount(unlike, minlength=self.dimension + 1).cumsum()
-        return np.flatnonzero(unlike <= np.searchsorted(often, min(PROMISING + len(self._free), self._used)))
+        cut = int(np.searchsorted(often, min(PROMISING + len(self._free), self._used)))
+        return np.flatnonzero(unlike <= cut), cut
 
     def _all_signs(self) -> Array:
         np = numpy()
@@ -300,8 +313,3 @@ def _signs_of(rows: Array) -> Array:
     """A bit for each number, 64 of them in one; column by column, which is how they are compared fastest."""
     np = numpy()
     return np.packbits(rows > 0, axis=1).view(np.uint64).T
-
-
-def _best(scores: Array, some: int) -> Array:
-    np = numpy()
-    return np.argpartition(-scores, some - 1)[:some] if some < len(scores) else np.argsort(-scores)[:some]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from mcp_memory.embedding.numerics import highest
 from mcp_memory.facts import Entity
 from mcp_memory.graph import Graph
 from mcp_memory.search.bearers import bearers
@@ -37,8 +38,6 @@ KIN = 0.5
 # What the best passages say of the question's words, as a share, and the best cosine together: below this, they are
 # near misses. Of questions about other conversations and notes it lets one in four pass, of fitting ones three.
 ENOUGH, NO_MODEL = 0.5, 0.15
-# Of so many values at a time the highest is looked for first: to part 40,000 takes ten times as long.
-BLOCK = 64
 # From this cosine on, meaning is told as a reason.
 ALIKE = 0.4
 FOUND, NEAR_MISS, NOTHING, INCOMPLETE = "found", "weak", "nothing found", "incomplete index"
@@ -204,7 +203,7 @@ def _best(scored: Iterable[Scored], passages_wanted: int, entities_wanted: int) 
     """The best passages of the whole search, and the best one of each of the best entities; the best first."""
     found: list[tuple[float, int, int, int, Scored]] = []
     for one in scored:
-        rows = _highest(one.total, passages_wanted)
+        rows = highest(one.total, passages_wanted, above=0.0)
         if not one.passages.is_simple:
             rows = np.unique(np.concatenate([rows, _best_of_entities(one, entities_wanted)]))
         owners = one.passages.owners[one.passages.slot[rows]]
@@ -245,8 +244,8 @@ def _match(score: float, owner: int, ident: int, row: int, one: Scored) -> Match
 
 def _best_of_entities(one: Scored, wanted: int) -> Array:
     """The best row of each of the best entities."""
-    highest = np.maximum.reduceat(one.total, one.passages.starts)
-    places = _highest(highest, wanted)
+    best = np.maximum.reduceat(one.total, one.passages.starts)
+    places = highest(best, wanted, above=0.0)
     return np.array(
         [
             start + int(one.total[start : start + count].argmax())
@@ -256,22 +255,6 @@ def _best_of_entities(one: Scored, wanted: int) -> Array:
         ],
         np.int64,
     )
-
-
-def _highest(values: Array, most: int) -> Array:
-    """The places of so many highest values above 0, in no order."""
-    if most <= 0:
-        return np.zeros(0, np.int64)
-    lowest = 0.0
-    blocks = len(values) // BLOCK
-    if blocks > 2 * most:
-        # So many blocks hold something as high as the lowest of their maxima: what is lower is not among the highest.
-        maxima = values[: blocks * BLOCK].reshape(blocks, BLOCK).max(axis=1)
-        lowest = float(np.partition(maxima, blocks - most)[blocks - most])
-    found = np.flatnonzero(values >= lowest if lowest > 0 else values > 0)
-    if len(found) <= most:
-        return found
-    return found[np.argpartition(values[found], len(found) - most)[len(found) - most :]]
 
 
 def _candidates(
