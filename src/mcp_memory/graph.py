@@ -52,6 +52,7 @@ from mcp_memory.views import Glance
 if TYPE_CHECKING:
     from mcp_memory.base import Base
     from mcp_memory.search.gathering import PassageIndex
+    from mcp_memory.search.passages import Passages
     from mcp_memory.search.reflections import ReflectionIndex
     from mcp_memory.search.text import TextIndex
 
@@ -73,6 +74,8 @@ class Graph(Known):
         self._texts: TextIndex | None = None
         self._passages: PassageIndex | None = None
         self._thoughts: ReflectionIndex | None = None
+        # Passages that an earlier process has packed, if somebody keeps them.
+        self.kept_passages: Callable[[Graph], Passages | None] | None = None
 
     # ── indexes ──────────────────────────────────────────────────────────────────────────────────
 
@@ -97,6 +100,14 @@ class Graph(Known):
 
             self._passages = PassageIndex(self)
         return self._passages
+
+    def newly_packed(self) -> tuple[Passages, int] | None:
+        """All passages, if they have been packed since this was last asked, and at which entry of the feed."""
+        index = self._passages
+        if index is None:
+            return None
+        packed, index.packed = index.packed, None
+        return packed
 
     @property
     def thoughts(self) -> ReflectionIndex:

@@ -29,12 +29,13 @@ LONGEST_UNSETTLED = 1.0
 class Settler:
     """A thread, begun by the first write, that settles a store and whatever else waits for a quiet moment."""
 
-    def __init__(self, store: Store, nudge: Callable[[], None]) -> None:
-        """`nudge`: what else follows writes is told that there were some."""
+    def __init__(self, store: Store, nudge: Callable[[], None], tidy: Callable[[], None]) -> None:
+        """`nudge`: what else follows writes is told that there were some. `tidy`: what can wait longest."""
         self.last_write = 0.0
         self.noting: Noting  # what else waits for a quiet moment
         self._store = store
         self._nudge = nudge
+        self._tidy = tidy
         self._thread: threading.Thread | None = None
         self._unsettled = threading.Event()
         self._closing = threading.Event()
@@ -78,6 +79,7 @@ class Settler:
             try:
                 self._store.settle()
                 self.noting.write()
+                self._tidy()
             except StoreFault as fault:
                 # Derived data only; the feed holds everything. The next write or the next open tries again.
                 log.warning("projections wait: %s", fault)

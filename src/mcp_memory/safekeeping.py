@@ -31,7 +31,7 @@ PARTIAL = ".partial"
 CLOSING_SECONDS = 2.0  # a server that is just ending is waited for
 # What can stand beside a database and hold changes that are not in it yet; it belongs to that file and no other.
 LEFT_OVER = ("-wal", "-journal")
-DERIVED = ("-shm", "-graph", "-vectormap")
+DERIVED = ("-shm", "-graph", "-vectormap", "-passages")
 # What an examined copy does not need.
 HELP_FILES = (*LEFT_OVER, *DERIVED, ".lock")
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from mcp_memory.caretaker import Caretaker
     from mcp_memory.curation.topics import Topics
     from mcp_memory.history.past import Past, PastGraphs
+    from mcp_memory.search.passages import Passages
     from mcp_memory.search.usage import Usage
     from mcp_memory.search.vectors import Vectors
     from mcp_memory.stores.store import ColdStore, Dropped, Finding
@@ -132,7 +133,7 @@ class Space:
         self._pending: list[Entry] = []  # committed, not yet applied
         self._lock = threading.RLock()
         self.history: History | None = getattr(store, "history", None)  # of a store that keeps its feed
-        self._settler = Settler(store, self._nudge)
+        self._settler = Settler(store, self._nudge, self._keep_passages)
         self.noting = self._settler.noting = Noting(
             store,
             wake=self._settler.wake,
@@ -547,6 +548,7 @@ class Space:
             self.caretaker = Caretaker(self, kept) if kept is not None else None
         if self.history is not None:
             graph.lives = partial(earlier_lives, self.history)
+        graph.kept_passages = self._passages_of
         if self.caretaker is not None:
             self.caretaker.follow(graph)
         elif not self._keeps_usage:  # who may only read tells at least what nobody has compared
@@ -556,6 +558,24 @@ class Space:
             graph.examined = inf if kept is None else kept.load().last or 0
         if graph.seq:
             self.meaning.catch_up()
+
+    def _passages_of(self, graph: Graph) -> Passages | None:
+        """What an earlier process has packed for searches in this graph."""
+        from mcp_memory.stores.passagemap import passages_of
+
+        kept = passages_of(self.store, self._keeps_usage)
+        return None if kept is None else kept.load(graph)
+
+    def _keep_passages(self) -> None:
+        """What was packed for a search, for the next process."""
+        graph = self._graph
+        packed = None if graph is None else graph.newly_packed()
+        if packed is not None:
+            from mcp_memory.stores.passagemap import passages_of
+
+            kept = passages_of(self.store, self._keeps_usage)
+            if kept is not None:
+                kept.keep(*packed)
 
     def _wait_for_flags(self) -> None:
         """Give what was written a moment ago its flags, if that is a matter of a moment."""

@@ -67,11 +67,20 @@ class PassageIndex:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._touched: set[int] = set()
+        self.packed: tuple[Passages, int] | None = None  # packed whole here, and at which entry of the feed
         graph.followers.append(self._touched)
-        self._pack()
+        kept = graph.kept_passages(graph) if graph.kept_passages is not None else None
+        if kept is None:
+            self._pack()
+        else:
+            # Made of this graph or an earlier one on the same base: what is no longer as the base has it, is looked at.
+            self._lots = [Lot(kept)]
+            self._touched |= graph.by_id.covered | graph.by_id.live.keys()
 
     def _pack(self) -> None:
-        self._lots = [Lot(Passages(self._graph.entities()))]
+        passages = Passages(self._graph.entities())
+        self._lots = [Lot(passages)]
+        self.packed = passages, self._graph.seq
         self._touched.clear()
 
     def lots(self) -> list[Lot]:

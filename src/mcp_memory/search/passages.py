@@ -12,11 +12,12 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 from mcp_memory.embedding.numerics import numpy
 from mcp_memory.facts import Entity, Observation
 from mcp_memory.search.folding import words
+from mcp_memory.search.naming import Names, Numbers
 from mcp_memory.search.question import tells_name, tells_when
 from mcp_memory.search.stems import stems
 from mcp_memory.search.times import seconds_of
@@ -41,43 +42,38 @@ MOST_KIN = 16
 OFTEN = 16
 
 
-class Numbers(dict[str, int]):
-    """A number for each word, in the order in which they come. Ask with `get` for what may not be there."""
+# The arrays that make up passages, besides those of neighbours.
+COLUMNS = (
+    "ids",
+    "owners",
+    "starts",
+    "status",
+    "who",
+    "timely",
+    "naming",
+    "asks",
+    "kind",
+    "written",
+    "spoken",
+    "lengths",
+    "_offsets",
+    "_rows",
+    "_often",
+    "_title_offsets",
+    "_slots",
+)
+JOIN = "beside "
 
-    def __missing__(self, word: str) -> int:
-        number = self[word] = len(self)
-        return number
 
+class Notes(NamedTuple):
+    """What of passages is no array."""
 
-class Names:
-    """Who the passages are of: each name by its rarest word, so that few are looked at for a question."""
-
-    def __init__(self) -> None:
-        self.all: list[frozenset[str]] = []
-        self.by_word: dict[str, list[int]] = {}
-        self._known: dict[frozenset[str], int] = {}
-
-    def number(self, name: frozenset[str]) -> int:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = len(self.all)
-            self.all.append(name)
-        return known
-
-    def sort(self) -> None:
-        often: dict[str, int] = {}
-        for name in self.all:
-            for word in name:
-                often[word] = often.get(word, 0) + 1
-        for number, name in enumerate(self.all):
-            if name:
-                rarest = min(name, key=lambda word: (often[word], word))
-                self.by_word.setdefault(rarest, []).append(number)
-        self._known = {}
-
-    def within(self, asked: Collection[str]) -> list[int]:
-        """The names all of whose words are among these."""
-        return [n for word in asked for n in self.by_word.get(word, ()) if self.all[n].issubset(asked)]
+    names: list[list[str]]
+    rarest: list[str]
+    speakers: list[str]
+    kinds: dict[str, int]
+    statuses: dict[str, int]
+    stems: list[str]
 
 
 class Passages:
@@ -111,10 +107,27 @@ class Passages:
         # Ends with a question; None if none does.
         self.questions = (_array(asks) > 1).astype(np.float32) if (_array(asks) > 1).any() else None
         self.kind, self.written, self.spoken = _array(kind), _array(written), _array(spoken) > 0
+        self._place()
+        self._pack(_array(size))
+        self._stand()
+
+    def _place(self) -> None:
+        """Whose each row is."""
         self.counts = np.diff(self.starts, append=len(self.ids))
         self.slot = np.repeat(np.arange(len(self.owners), dtype=np.int32), self.counts)
         self.is_simple = len(self.owners) == len(self.ids)  # one passage for each entity
-        self._pack(_array(size))
+
+    def _stand(self) -> None:
+        """What follows from the columns, and what questions leave behind for the next."""
+        before = self.joins.get(-1)
+        # Said right after something was asked; None if nothing is.
+        self.answers = None if before is None else (before[1:] > 0) & self.asks[:-1]
+        self.seats = Seats(OBSERVATION, self.ids)
+        self.bare = np.flatnonzero(self.ids == 0)
+        self.bare_seats = Seats(ENTITY, self.owners[self.slot[self.bare]])
+        self._stem_words: list[str] | None = None
+        self._dampening: tuple[float, Array] = (0.0, None)
+        self._scratch = np.zeros(len(self), np.float32)  # for one question at a time, which leaves it as it was
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,6 +136,40 @@ class Passages:
     def is_whole(self) -> bool:
         """Had all of them their vectors when they were last looked up?"""
         return self.seats.known + self.bare_seats.known == len(self)
+
+    # ── between two processes ────────────────────────────────────────────────────────────────────
+
+    def parts(self) -> tuple[Notes, dict[str, Array]]:
+        """All there is, as it may be kept in a file."""
+        notes = Notes(
+            [sorted(name) for name in self.names.all],
+            list(self.names.rarest),
+            sorted(self.speakers),
+            self.kinds,
+            self.statuses,
+            list(self._stems),
+        )
+        columns = {name: getattr(self, name) for name in COLUMNS}
+        columns |= {f"{JOIN}{distance}": joined for distance, joined in self.joins.items()}
+        return notes, columns | ({} if self.questions is None else {"questions": self.questions})
+
+    @classmethod
+    def of(cls, notes: Notes, columns: dict[str, Array]) -> Passages:
+        """What `parts` told. Nothing of it is copied or altered."""
+        self = cls.__new__(cls)
+        self.names = Names()
+        self.names.all = [frozenset(name) for name in notes.names]
+        self.names.file(notes.rarest)
+        self.speakers, self.kinds, self.statuses = set(notes.speakers), notes.kinds, notes.statuses
+        self._stems = Numbers(zip(notes.stems, range(len(notes.stems)), strict=True))
+        for name in COLUMNS:
+            setattr(self, name, columns[name])
+        self.questions = columns.get("questions")
+        found = ((distance, columns.get(f"{JOIN}{distance}")) for distance, _ in NEIGHBOURS)
+        self.joins = {distance: joined for distance, joined in found if joined is not None}
+        self._place()
+        self._stand()
+        return self
 
     # ── packing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -174,21 +221,12 @@ class Passages:
         is_short = size <= SPEAKS_FOR_ITSELF
         found = {distance: self._joined(is_short, distance) for distance, _ in NEIGHBOURS}
         self.joins = {distance: joined for distance, joined in found.items() if joined is not None}
-        before = self.joins.get(-1)
-        # Said right after something was asked; None if nothing is.
-        self.answers = None if before is None else (before[1:] > 0) & self.asks[:-1]
-        self._stem_words: list[str] | None = None
         self._offsets, self._rows, self._often = _postings(self._said, self._said_at, total, len(self._stems))
         self._title_offsets, self._slots, _ = _postings(
             self._titles, self._titled, max(len(self.owners), 1), len(self._stems)
         )
         self.lengths = self._lengths()
         self.names.sort()
-        self.seats = Seats(OBSERVATION, self.ids)
-        self.bare = np.flatnonzero(self.ids == 0)
-        self.bare_seats = Seats(ENTITY, self.owners[self.slot[self.bare]])
-        self._dampening: tuple[float, Array] = (0.0, None)
-        self._scratch = np.zeros(total, np.float32)  # for one question at a time, which leaves it as it was
         del self._said, self._said_at, self._titles, self._titled, self._known
 
     def _joined(self, is_short: Array, distance: int) -> Array:
