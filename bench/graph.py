@@ -33,7 +33,7 @@ import figures
 from figures import Figure
 from fixtures import entity_name, fill, plain_graph
 from large import make
-from stdio import ECHO, HELLO, Server, request
+from stdio import ECHO, HELLO, Server, request, until_idle
 
 from mcp_memory.assembly import open_space
 from mcp_memory.facts import OFFICIAL_LIMITS
@@ -338,7 +338,8 @@ GOALS = {
     "create_entities (1 new)": 50,
     "read_graph (everything)": 15_000,
 }
-MOST = ["--max-entities", "1000", "--max-results", "100000000"]
+# No model: it would be at work on the texts of 40,000 entities all the while.
+MOST = ["--max-entities", "1000", "--max-results", "100000000", "--model", "none"]
 
 
 def wire_table(entities: int, rounds: int, folder: Path) -> list[Figure]:
@@ -355,6 +356,7 @@ def wire_table(entities: int, rounds: int, folder: Path) -> list[Figure]:
     server = Server([sys.executable, "-m", "mcp_memory", "--memory-file", str(path), *MOST], environment)
     server.ask(request("initialize", HELLO))
     called(server, "graph_stats", {})
+    until_idle(server.process.pid)
     lines: dict[str, tuple[Server, Callable[[], bytes], int]] = {"null echo": (echo, lambda: request("ping", {}), 1000)}
     for label, tool, _, arguments, calls, _ in reads(entities):
         if label.endswith(ANEW):

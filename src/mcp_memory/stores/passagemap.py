@@ -20,7 +20,7 @@ import msgspec
 
 from mcp_memory.embedding.numerics import numpy
 from mcp_memory.stores.sqlite.snapshot import origin
-from mcp_memory.stores.sqlite.store import SqliteStore
+from mcp_memory.stores.sqlite.store import LeftOff, SqliteStore
 
 if TYPE_CHECKING:
     from mcp_memory.graph import Graph
@@ -37,6 +37,7 @@ VERSION = 1
 PREAMBLE = Struct("<8s2Q")
 MAGIC = b"MCPPASS1"
 ALIGNMENT = 64
+PIECE = 1 << 20  # what is written between two looks at who waits
 
 
 class Column(NamedTuple):
@@ -102,18 +103,21 @@ class KeptPassages:
                     nonlocal crc, at
                     crc, at = zlib.crc32(part, crc), at + len(part)
                     file.write(part)
+                    self._store.give_way()
 
                 put(header)
                 for array in arrays.values():
                     put(bytes(-at % ALIGNMENT))
-                    put(memoryview(array).cast("B") if len(array) else b"")
+                    column = memoryview(array).cast("B") if len(array) else b""
+                    for start in range(0, len(column), PIECE):
+                        put(column[start : start + PIECE])
                 file.seek(0)
                 file.write(PREAMBLE.pack(MAGIC, len(header), crc))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, self.path)
-        except OSError as error:
-            # A full disk, or (on Windows) a process that has the old one mapped: another time will do.
+        except (OSError, LeftOff) as error:
+            # A full disk, the end, or (on Windows) a process that has the old one mapped: another time will do.
             log.debug("passages are not kept: %s", error)
             with suppress(OSError):
                 os.unlink(beside)

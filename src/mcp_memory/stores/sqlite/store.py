@@ -380,7 +380,7 @@ class SqliteStore:
             connection = self._file.another() if self._file.calls is not None else None
         if connection is not None:
             try:
-                seq = self._snapshot.write(connection, self._give_way)
+                seq = self._snapshot.write(connection, self.give_way)
                 # One that failed is not tried at once again.
                 self._snapshot_seq = self._projected if seq is None else seq
             except LeftOff:
@@ -388,9 +388,13 @@ class SqliteStore:
             finally:
                 connection.close()
 
-    def _give_way(self) -> None:
-        """Let calls go first, in the middle of what can wait."""
+    def give_way(self) -> None:
+        """Let calls go first, in the middle of what can wait; what they write meanwhile does not wait for it.
+
+        Raises LeftOff where this process ends."""
         self._stop_if_ending()
+        if time.monotonic() > self._flushed_at + LONGEST_UNFLUSHED:
+            self._flush()
         time.sleep(SNAPSHOT_PAUSE)
 
     def _stop_if_ending(self) -> None:
