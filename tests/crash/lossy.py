@@ -24,12 +24,17 @@ class Graph:
 
     def save(self) -> None:
         self.calls += 1
+        if self.sin == "dies" and self.calls > 3:
+            os._exit(1)
         if self.sin == "forgets" and self.calls > 3:
             return
-        with open(self.path, "w", encoding="utf-8") as file:
+        # Whole under its name: nobody shall fail because of half a file who was to fail because of his sin.
+        beside = f"{self.path}.{os.getpid()}"
+        with open(beside, "w", encoding="utf-8") as file:
             json.dump({"entities": self.entities, "relations": self.relations}, file)
             if self.sin == "breaks" and self.calls > 5:
                 file.write("}")
+        os.replace(beside, self.path)
 
     def create_entities(self, entities: list[dict[str, Any]]) -> Any:
         for one in entities:

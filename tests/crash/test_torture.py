@@ -92,12 +92,13 @@ def test_with_sync_a_power_cut_takes_nothing_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sin", "is_told_as"), [("forgets", "lost"), ("repeats", "doubled"), ("breaks", "unreadable"), ("races", "lost")]
+    ("sin", "is_told_as"),
+    [("forgets", "lost"), ("repeats", "doubled"), ("breaks", "unreadable"), ("races", "lost"), ("dies", "stuck")],
 )
 def test_a_server_that_loses_something_is_found_out(sin: str, is_told_as: str, tmp_path: Path) -> None:
     command = f'"{sys.executable}" "{LOSSY}" {sin} {{file}}'
     processes = "2" if sin == "races" else "1"
-    # No kill: it may come before the first sin, and its own file, which it does not replace whole, may be torn by it.
+    # No kill: it may come before the first sin.
     options = ("--rounds", "2", "--calls", "9", "--faults", "slow", "--processes", processes)
     (score,) = tortured(tmp_path, "--stores", "none", "--server", command, *options)
 

@@ -177,8 +177,7 @@ class Server:
 
     def close(self) -> tuple[int, float]:
         """The client hangs up: the exit code, and how many seconds it took."""
-        assert self.process.stdin is not None
-        return self._ending(self.process.stdin.close)
+        return self._ending(self._hang_up)
 
     def _ending(self, end: Callable[[], None]) -> tuple[int, float]:
         began = time.monotonic()
@@ -192,9 +191,13 @@ class Server:
         self.process.wait(PATIENCE)
         self._reader.join(PATIENCE)
         self.stderr()
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdout is not None
         self._told.close()
         self.process.stdout.close()
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        assert self.process.stdin is not None
         with suppress(OSError):  # something may be left that a dead process did not read
             self.process.stdin.close()
 
