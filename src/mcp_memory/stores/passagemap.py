@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import logging
 import mmap
-import os
 import sys
 import unicodedata
 import zlib
-from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from mcp_memory.embedding.numerics import numpy
+from mcp_memory.stores.derived import whole
 from mcp_memory.stores.sqlite.snapshot import origin
 from mcp_memory.stores.sqlite.store import LeftOff, SqliteStore
 
@@ -93,9 +92,8 @@ class KeptPassages:
         notes, arrays = passages.parts()
         columns = [Column(name, array.dtype.str, len(array)) for name, array in arrays.items()]
         header = msgspec.msgpack.encode(Header(rules(), where, seq, columns, tuple(notes)))
-        beside = f"{self.path}.{os.getpid()}.tmp"
         try:
-            with open(beside, "wb") as file:
+            with whole(self.path) as file:
                 file.write(bytes(PREAMBLE.size))
                 crc, at = 0, PREAMBLE.size
 
@@ -113,14 +111,9 @@ class KeptPassages:
                         put(column[start : start + PIECE])
                 file.seek(0)
                 file.write(PREAMBLE.pack(MAGIC, len(header), crc))
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.path)
         except (OSError, LeftOff) as error:
             # A full disk, the end, or (on Windows) a process that has the old one mapped: another time will do.
             log.debug("passages are not kept: %s", error)
-            with suppress(OSError):
-                os.unlink(beside)
 
 
 def _header(buffer: mmap.mmap) -> tuple[Header | None, int]:

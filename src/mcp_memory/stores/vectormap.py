@@ -15,6 +15,7 @@ import msgspec
 
 from mcp_memory.embedding.numerics import numpy
 from mcp_memory.search.matrix import Table
+from mcp_memory.stores.derived import whole
 
 log = logging.getLogger("mcp_memory")
 
@@ -59,20 +60,14 @@ class VectorMap:
 
     def write(self, stamp: str, dimension: int, rows: int, pieces: Iterator[Callable[[], Any]]) -> None:
         header = msgspec.json.encode(Header(stamp, dimension, rows))
-        beside = f"{self.path}.{os.getpid()}.tmp"
         try:
-            with open(beside, "wb") as file:
+            with whole(self.path) as file:
                 file.write((MAGIC + header).ljust(HEADER, b"\0"))
                 for piece in pieces:
                     file.write(piece().data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(beside, self.path)
         except OSError as error:
             # A full disk, or (on Windows) a process that has the old one mapped: another time will do.
             log.debug("no map of vectors: %s", error)
-            with suppress(OSError):
-                os.unlink(beside)
 
     def remove(self) -> None:
         with suppress(OSError):

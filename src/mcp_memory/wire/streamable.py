@@ -335,10 +335,10 @@ def accepted(request: Request) -> tuple[bool, bool]:
     return _taken(request.header(b"accept"))
 
 
-# A client says the same with every request; what it says may be long.
+# A client says the same with every request. What is remembered of strangers is bounded: a head is, and so many are.
 
 
-@lru_cache(256)
+@lru_cache(64)
 def _taken(accept: bytes) -> tuple[bool, bool]:
     accept = accept.lower()
     if not accept or b"*/*" in accept:
@@ -349,7 +349,7 @@ def _taken(accept: bytes) -> tuple[bool, bool]:
     )
 
 
-@lru_cache(256)
+@lru_cache(64)
 def is_json(content_type: bytes) -> bool:
     return content_type.partition(b";")[0].strip().lower() == b"application/json"
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-import time
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
 from typing import BinaryIO
 
 import apsw
@@ -19,6 +17,7 @@ import apsw
 from mcp_memory.base import Base, read_header
 from mcp_memory.packing import Packer
 from mcp_memory.sections import no_pause
+from mcp_memory.stores.derived import whole
 from mcp_memory.stores.sqlite import loading
 from mcp_memory.stores.sqlite.queries import Queries
 
@@ -29,8 +28,6 @@ FEED = Queries("feed")
 LARGE = 5000
 # Above this many a graph is packed into the file and not into memory: a million take 300 MB.
 HUGE = 200_000
-# What a process that died left half written is removed when nobody wrote to it for so long.
-ABANDONED_SECONDS = 600
 
 
 class Snapshot:
@@ -55,43 +52,25 @@ class Snapshot:
         """Pack the tables as this connection sees them, words included; the entry they stand at, or None.
 
         `pause` is called often, and may end it by raising."""
-        self._remove_abandoned()
-        beside = f"{self.path}.{os.getpid()}.tmp"
         try:
-            seq = self._write(beside, connection, pause)
-            os.replace(beside, self.path)
-        except BaseException as error:
-            with suppress(OSError):
-                os.unlink(beside)
-            if not isinstance(error, OSError):
-                raise
+            with whole(self.path) as file:
+                return self._write(file, connection, pause)
+        except OSError as error:
             # A full disk, or (on Windows) a reader that has the old one mapped: the next moment will do.
             log.debug("no snapshot of %s: %s", self.path, error)
             return None
-        return seq
 
-    def _write(self, beside: str, connection: apsw.Connection, pause: Callable[[], None]) -> int:
+    def _write(self, file: BinaryIO, connection: apsw.Connection, pause: Callable[[], None]) -> int:
         from tempfile import TemporaryFile
 
         def scratch() -> BinaryIO:
             return TemporaryFile(dir=os.path.dirname(self.path))
 
-        with open(beside, "wb") as file:
-            with connection:  # one moment, however long it takes
-                seq = int(connection.execute(FEED.projected).get)
-                packer = Packer(with_words=True, file=file, pause=pause, scratch=scratch)
-                loading.pack(connection, origin(connection, seq), packer)
-            file.flush()
-            os.fsync(file.fileno())  # a power cut must not leave the name of a whole one on a part
+        with connection:  # one moment, however long it takes
+            seq = int(connection.execute(FEED.projected).get)
+            packer = Packer(with_words=True, file=file, pause=pause, scratch=scratch)
+            loading.pack(connection, origin(connection, seq), packer)
         return seq
-
-    def _remove_abandoned(self) -> None:
-        folder, name = os.path.split(self.path)
-        with suppress(OSError):
-            for entry in os.scandir(folder):
-                is_ours = entry.name.startswith(name + ".") and entry.name.endswith(".tmp")
-                if is_ours and entry.stat().st_mtime < time.time() - ABANDONED_SECONDS:
-                    os.unlink(entry.path)
 
 
 def origin(connection: apsw.Connection, seq: int) -> str:
