@@ -15,7 +15,8 @@ import pytest
 
 from mcp_memory.torture.report import ROWS
 from mcp_memory.torture.siege import Plan, Siege
-from mcp_memory.torture.targets import Ours
+from mcp_memory.torture.targets import Ours, Peer, Place
+from mcp_memory.torture.weather import Weather
 from tests.crash.harness import COMMAND
 from tests.crash.power import STORES
 from tests.peers import node, npm_folder
@@ -217,3 +218,19 @@ def test_a_server_that_nobody_tortures_knows_nothing_of_it() -> None:
 
     assert "mcp_memory.cli" in loaded.split()
     assert not [name for name in loaded.split() if name.startswith("mcp_memory.torture")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system limits the files of any process only there")
+@pytest.mark.parametrize("sizes", [(), (10, 300, 20)])
+def test_the_disk_of_any_server_is_full_whatever_stands_in_its_folder(sizes: tuple[int, ...], tmp_path: Path) -> None:
+    import resource
+
+    place = Place(str(tmp_path / "place"), "memory.json")
+    for number, size in enumerate(sizes):
+        (Path(place.memory) / str(number)).write_bytes(bytes(size))
+    target = Peer(f'"{sys.executable}" "{LOSSY}" nothing {{file}}', "", "memory.json")
+    with target.start(place, 0) as server:
+        target.set_weather(place, [server], Weather(full=True))
+        assert resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[0] == max(sizes, default=0)
+        target.set_weather(place, [server], Weather())
+        assert resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

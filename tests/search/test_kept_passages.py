@@ -62,14 +62,7 @@ QUERIES = (
 
 def answers(call: Caller) -> list[Any]:
     found = []
-    for query in (
-        "tea in the garden",
-        "what did P7 say of music",
-        "when was the train",
-        "winter",
-        "P11",
-        "bread and sal",
-    ):
+    for query in QUERIES:
         told = call("search_semantic", query=query, limit=20)
         found.append([(one["name"], [(m["id"], m["score"]) for m in one["matches"]]) for one in told["results"]])
     return found

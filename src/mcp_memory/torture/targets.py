@@ -169,9 +169,9 @@ class Peer:
             import resource
 
             sizes = []
-        for entry in os.scandir(place.memory):
-            with suppress(FileNotFoundError):  # a file that the server replaces another with
-                sizes.append(entry.stat().st_size)
+            for entry in os.scandir(place.memory):
+                with suppress(FileNotFoundError):  # a file that the server replaces another with
+                    sizes.append(entry.stat().st_size)
             most = max(sizes, default=0) if weather.full else resource.RLIM_INFINITY
             for server in servers:
                 with suppress(ProcessLookupError):
